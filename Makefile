@@ -1,0 +1,39 @@
+# `make demo` and `make test` do all on a fresh machine; each target is idempotent.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: demo test lint types bench clean install
+
+install: $(INSTALLED)
+
+$(VENV)/pyvenv.cfg:
+	$(PYTHON) -m venv $(VENV)
+
+$(INSTALLED): $(VENV)/pyvenv.cfg setup.cfg pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,dev]'
+	touch $@
+
+demo: $(INSTALLED)
+	$(BIN)/python eval/run.py --suite sample --model lexical --output results
+	$(BIN)/jfinteb show results
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+# mypy cannot see the editable mapping of setup.cfg, so it gets the same tree as links
+types: $(INSTALLED)
+	mkdir -p .build/types/jfinteb
+	for room in build dataset_cards eval loaders; do ln -sfn ../../../$$room .build/types/jfinteb/$$room; done
+	$(BIN)/mypy -p jfinteb.build -p jfinteb.eval -p jfinteb.loaders
+
+bench: $(INSTALLED)
+	$(BIN)/python -m pytest tests/bench -p no:xdist -s
+
+clean:
+	rm -rf $(VENV) .build .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
