@@ -1,0 +1,217 @@
+"""Load the data of a task from a package folder, the hub repository, or the embedded sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, overload
+
+from jfinteb.loaders import sample
+from jfinteb.loaders.errors import DataError, UnavailableError, UsageError
+from jfinteb.loaders.schema import check_relevance, features, make_table, verify
+from jfinteb.loaders.task import CORPUS, Kind, Task, get_task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from datasets import Dataset, DatasetDict
+
+__all__ = ["HUB_REPOSITORY", "HUB_REVISION", "SAMPLE", "Origin", "load", "open_origin"]
+
+HUB_REPOSITORY = "retarfi/jfinteb"
+HUB_REVISION = "v1.0.0"
+SAMPLE = "sample"
+
+
+class Origin(Protocol):
+    """A place that has tables of tasks."""
+
+    @property
+    def name(self) -> str:
+        """What results call this origin."""
+        ...
+
+    @property
+    def declared(self) -> bool:
+        """Whether the cards' row counts and digests hold for it."""
+        ...
+
+    def table(self, task: Task, split: str) -> pa.Table:
+        """Rows of a split, not verified yet."""
+        ...
+
+
+def parquet_path(task: Task, split: str) -> str:
+    """Path of a split inside a package, the same in a folder and on the hub."""
+    return f"data/{task.config_of(split)}/{split}.parquet"
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A package folder, as `python -m jfinteb.build` writes it."""
+
+    path: Path
+    declared: bool = True
+
+    @property
+    def name(self) -> str:
+        """What results call this origin."""
+        return f"folder {self.path.name}"
+
+    def table(self, task: Task, split: str) -> pa.Table:
+        """Read the split's parquet file."""
+        file = self.path / parquet_path(task, split)
+        if not file.is_file():
+            have = sorted(p.parent.name for p in self.path.glob(f"data/*/{split}.parquet"))
+            raise UnavailableError(
+                f"{task.name}/{split}: no {parquet_path(task, split)} in {self.path}; "
+                f"it has {', '.join(have) or 'no task'}; build it with "
+                f"python -m jfinteb.build --source DIR --tasks {task.name} --out {self.path}"
+            )
+        return _read_parquet(file, task, split)
+
+
+@dataclass(frozen=True)
+class Hub:
+    """The dataset repository on the Hugging Face hub, at a fixed revision."""
+
+    repository: str
+    revision: str
+    declared: bool = True
+
+    @property
+    def name(self) -> str:
+        """What results call this origin."""
+        return f"hub {self.repository}@{self.revision}"
+
+    def table(self, task: Task, split: str) -> pa.Table:
+        """Download the split's parquet file, or take it from the hub's cache."""
+        from huggingface_hub import hf_hub_download
+        from huggingface_hub.errors import GatedRepoError
+
+        try:
+            file = hf_hub_download(
+                self.repository,
+                parquet_path(task, split),
+                repo_type="dataset",
+                revision=self.revision,
+            )
+        except GatedRepoError as error:
+            raise UnavailableError(
+                f"{task.name}: {self.repository} is gated; accept its terms on its page and log in "
+                "with `hf auth login`"
+            ) from error
+        except Exception as error:  # the client raises many kinds; each means: not to be had
+            raise UnavailableError(
+                f"{task.name}: cannot get {parquet_path(task, split)} of {self.repository} at "
+                f"{self.revision} ({type(error).__name__}); offline, give --data with a folder "
+                "made by python -m jfinteb.build"
+            ) from error
+        return _read_parquet(Path(file), task, split)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The embedded synthetic suite: for trying the tool, never for judging a model."""
+
+    name: str = SAMPLE
+    declared: bool = False
+
+    def table(self, task: Task, split: str) -> pa.Table:
+        """Generate the split."""
+        rows = sample.rows(task.name, task.kind.value, task.labels)
+        return make_table(task, split, rows[split])
+
+
+def open_origin(data: str | Path | None = None) -> Origin:
+    """The origin that a `data` argument means.
+
+    Args:
+        data: None for the default repository; `"sample"`; a folder; or `owner/name[@revision]`.
+            As in `load_dataset`, a local folder of that name comes before the hub.
+
+    Raises:
+        UsageError: neither a folder nor a repository name.
+    """
+    if data == SAMPLE:
+        return Sample()
+    text = str(data) if data is not None else HUB_REPOSITORY
+    if Path(text).is_dir():
+        return Folder(Path(text).resolve())
+    repository, _, revision = text.partition("@")
+    if isinstance(data, Path) or repository.count("/") != 1 or text.startswith((".", "/", "~")):
+        raise UsageError(
+            f"no folder {text!r}; expected a package folder (python -m jfinteb.build --source DIR "
+            f"--out {text}), a hub repository such as {HUB_REPOSITORY}, or 'sample'"
+        )
+    default = HUB_REVISION if repository == HUB_REPOSITORY else "main"
+    return Hub(repository, revision or default)
+
+
+@overload
+def load(task: str | Task, split: str, data: str | Path | None = None) -> Dataset: ...
+@overload
+def load(task: str | Task, split: None = None, data: str | Path | None = None) -> DatasetDict: ...
+def load(
+    task: str | Task, split: str | None = None, data: str | Path | None = None
+) -> Dataset | DatasetDict:
+    """Load a task, verified: features, row counts, label range, relevance ids and content digest.
+
+    Args:
+        task: name or alias, e.g. `"chabsa"`.
+        split: `"train"`, `"validation"`, `"test"`; retrieval has `"corpus"`. None: all of them.
+        data: see `open_origin`.
+
+    Returns:
+        The split, or all splits by name.
+
+    Raises:
+        UsageError: no such task, split or folder; the message names what exists.
+        UnavailableError: the data cannot be had.
+        DataError: the data is not what the card declares.
+    """
+    from datasets import Dataset, DatasetDict
+
+    task = get_task(task) if isinstance(task, str) else task
+    if split is not None and split not in task.splits:
+        raise UsageError(f"{task.name} has no split {split!r}; splits: {', '.join(task.splits)}")
+    tables, _ = load_tables(task, open_origin(data), None if split is None else (split,))
+    loaded = {
+        name: Dataset.from_dict(
+            table.select(task.columns_of(name)).to_pydict(), features=features(task, name)
+        )
+        for name, table in tables.items()
+    }
+    return DatasetDict(loaded) if split is None else loaded[split]
+
+
+def load_tables(
+    task: Task, origin: Origin, splits: tuple[str, ...] | None = None
+) -> tuple[dict[str, pa.Table], dict[str, str]]:
+    """Verified Arrow tables of a task and their content digests, by split.
+
+    Raises:
+        UnavailableError, DataError: as `load`.
+    """
+    wanted = tuple(task.splits) if splits is None else splits
+    tables = {split: origin.table(task, split) for split in wanted}
+    digests = {s: verify(task, s, t, declared=origin.declared) for s, t in tables.items()}
+    if task.kind is Kind.RETRIEVAL and wanted != (CORPUS,):
+        corpus = tables[CORPUS] if CORPUS in tables else origin.table(task, CORPUS)
+        for split, table in tables.items():
+            check_relevance(task, split, table, corpus)
+    return tables, digests
+
+
+def _read_parquet(file: Path, task: Task, split: str) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(file).replace_schema_metadata()
+        table.validate(full=True)  # text that is not UTF-8 would fail only where it is read
+        return table
+    except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: names not in UTF-8
+        raise DataError(
+            f"{task.name}/{split}: {file} cannot be read as parquet ({error}); build or fetch it "
+            "again"
+        ) from error

@@ -1,0 +1,298 @@
+"""A task is its card: `dataset_cards/<task>.md` declares it, this module gives it types.
+
+The card's YAML front matter is read strictly: an unknown key, a wrong type or an unquoted label is
+an error that names the file, the key, what was found and what was expected.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from jfinteb.loaders.card import CardReader, read_front_matter
+from jfinteb.loaders.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+__all__ = [
+    "Kind",
+    "Role",
+    "Source",
+    "SourceFile",
+    "Split",
+    "Task",
+    "get_suite",
+    "get_task",
+    "suites",
+    "task_names",
+]
+
+
+class Kind(str, Enum):
+    """What is asked of the vectors."""
+
+    CLASSIFICATION = "classification"
+    RETRIEVAL = "retrieval"
+    CLUSTERING = "clustering"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Role(str, Enum):
+    """What a text is to its task: it decides the prompt that stands before the text."""
+
+    QUERY = "query"
+    DOCUMENT = "document"
+    CLASSIFICATION = "classification"
+    CLUSTERING = "clustering"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+HUB_KEYS = (
+    "pretty_name",
+    "license",
+    "license_name",
+    "license_link",
+    "language",
+    "task_categories",
+    "task_ids",
+    "size_categories",
+    "annotations_creators",
+    "source_datasets",
+    "tags",
+)
+_SPLITS = {
+    Kind.CLASSIFICATION: ("train", "validation", "test"),
+    Kind.RETRIEVAL: ("validation", "test", "corpus"),
+    Kind.CLUSTERING: ("validation", "test"),
+}
+METRICS = {
+    Kind.CLASSIFICATION: "macro_f1",
+    Kind.RETRIEVAL: "ndcg_at_10",
+    Kind.CLUSTERING: "v_measure",
+}
+CORPUS = "corpus"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """Row count and content digest of a split; None where the source is not known to us."""
+
+    rows: int | None = None
+    digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFile:
+    """A raw file, relative to the folder given as `--source`."""
+
+    path: str
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where the rows come from and which parser of `build/sources` reads them."""
+
+    parser: str
+    url: str
+    revision: str | None
+    files: Mapping[str, SourceFile]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One task of the benchmark, as its card declares it.
+
+    Attributes:
+        name: config name, e.g. `"ews_domain"`; the name of the card's file.
+        title: short name for tables.
+        pretty_name: long name.
+        kind: classification, retrieval or clustering.
+        labels: label names; a label's id is its index here. Empty for retrieval.
+        metric: the reported metric, e.g. `"ndcg_at_10"`.
+        splits: split name -> declared rows and digest.
+        columns: extra text columns of the rows (of the queries, in retrieval).
+        license: Hub licence identifier of the rows.
+        redistributable: whether a public package may hold the rows.
+        body: the card's prose (Markdown).
+        hub: the Hub's own keys of the front matter, as they stand in the card.
+    """
+
+    name: str
+    title: str
+    pretty_name: str
+    kind: Kind
+    suites: tuple[str, ...]
+    aliases: tuple[str, ...]
+    labels: tuple[str, ...]
+    metric: str
+    splits: Mapping[str, Split]
+    columns: tuple[str, ...]
+    source: Source
+    license: str
+    redistributable: bool
+    attribution: str
+    citation: str
+    body: str = field(repr=False)
+    hub: Mapping[str, Any] = field(repr=False)
+
+    def columns_of(self, split: str) -> tuple[str, ...]:
+        """Column names of a split, in order."""
+        if split == CORPUS:
+            return ("docid", "text")
+        if self.kind is Kind.RETRIEVAL:
+            return ("id", "query", "relevant_docs", *self.columns)
+        return ("id", "text", "label", *self.columns)
+
+    def config_of(self, split: str) -> str:
+        """Name of the `datasets` config that holds a split: a corpus has its own."""
+        return f"{self.name}-{CORPUS}" if split == CORPUS else self.name
+
+    @property
+    def configs(self) -> dict[str, tuple[str, ...]]:
+        """Config name -> its splits, in order."""
+        found: dict[str, tuple[str, ...]] = {}
+        for split in self.splits:
+            config = self.config_of(split)
+            found[config] = (*found.get(config, ()), split)
+        return found
+
+
+def task_names() -> tuple[str, ...]:
+    """Names of all tasks: classification, retrieval, clustering; by name within a kind.
+
+    >>> len(task_names())
+    13
+    """
+    return tuple(_tasks())
+
+
+def get_task(name: str) -> Task:
+    """The task of that name or alias (the authors' config names are aliases).
+
+    Raises:
+        UsageError: no such task; the message lists what exists.
+
+    >>> get_task("economy_watchers_survey_domain").name
+    'ews_domain'
+    """
+    tasks = _tasks()
+    for task in tasks.values():
+        if name == task.name or name in task.aliases:
+            return task
+    raise UsageError(f"no task {str(name)!r}; tasks: {', '.join(tasks)}")
+
+
+def suites() -> dict[str, tuple[str, ...]]:
+    """Suite name -> task names. `jfinteb` is the paper's, `sample` the embedded synthetic data.
+
+    >>> {name: len(tasks) for name, tasks in suites().items()}
+    {'jfinteb': 11, 'all': 13, 'sample': 13}
+    """
+    tasks = _tasks()
+    named: dict[str, tuple[str, ...]] = {}
+    for task in tasks.values():
+        for suite in task.suites:
+            named[suite] = (*named.get(suite, ()), task.name)
+    return {**named, "all": tuple(tasks), "sample": tuple(tasks)}
+
+
+def get_suite(name: str) -> tuple[Task, ...]:
+    """The tasks of a suite, in order.
+
+    Raises:
+        UsageError: no such suite; the message lists what exists.
+    """
+    known = suites()
+    if name not in known:
+        raise UsageError(f"no suite {name!r}; suites: {', '.join(known)}")
+    return tuple(get_task(task) for task in known[name])
+
+
+@functools.cache
+def _tasks() -> dict[str, Task]:
+    folder = resources.files("jfinteb.dataset_cards")
+    cards = sorted((f for f in folder.iterdir() if f.name.endswith(".md")), key=lambda f: f.name)
+    kinds = list(Kind)
+    tasks = sorted((read_task(card) for card in cards), key=lambda t: (kinds.index(t.kind), t.name))
+    return {task.name: task for task in tasks}
+
+
+def read_task(path: Traversable) -> Task:
+    """Read one card.
+
+    Raises:
+        DataError: the front matter is not what the format asks; one line names file and key.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path.name}: not UTF-8 ({error}); save it as UTF-8") from error
+    front, body = read_front_matter(path.name, text)
+    top = CardReader(path.name, front)
+    top.expect_known((*HUB_KEYS, "jfinteb"))
+    card = top.section("jfinteb")
+    name = card.text("name")
+    card.expect("name", name == path.name.removesuffix(".md"), "the name of the card's file")
+    kind = Kind(card.choice("kind", tuple(Kind)))
+    labels = card.texts("labels") if kind is not Kind.RETRIEVAL else ()
+    if kind is not Kind.RETRIEVAL:
+        card.expect("labels", len(set(labels)) == len(labels) > 1, "two or more different names")
+    splits = card.section("splits")
+    splits.expect_keys(_SPLITS[kind])
+    source = card.section("source")
+    files = source.section("files")
+    task = Task(
+        name=name,
+        title=card.text("title"),
+        pretty_name=top.text("pretty_name"),
+        kind=kind,
+        suites=card.texts("suites"),
+        aliases=card.texts("aliases"),
+        labels=labels,
+        metric=card.choice("metric", (METRICS[kind],)),
+        splits={split: _split(splits.section(split)) for split in _SPLITS[kind]},
+        columns=_columns(card.section("columns")),
+        source=Source(
+            parser=source.text("parser"),
+            url=source.text("url"),
+            revision=source.optional_text("revision"),
+            files={key: _source_file(files.section(key)) for key in files.values},
+        ),
+        license=top.text("license"),
+        redistributable=card.flag("redistributable"),
+        attribution=card.text("attribution"),
+        citation=card.text("citation"),
+        body=body,
+        hub={key: value for key, value in front.items() if key != "jfinteb"},
+    )
+    for reader in (card, source):
+        reader.finish()
+    return task
+
+
+def _columns(card: CardReader) -> tuple[str, ...]:
+    for column in card.values:
+        card.choice(column, ("string",))
+    return tuple(card.values)
+
+
+def _split(card: CardReader) -> Split:
+    split = Split(rows=card.optional_count("rows"), digest=card.optional_text("digest"))
+    card.finish()
+    return split
+
+
+def _source_file(card: CardReader) -> SourceFile:
+    found = SourceFile(path=card.text("path"), sha256=card.optional_text("sha256"))
+    card.finish()
+    return found
