@@ -1,0 +1,1 @@
+"""Make the hub package (parquet and README) from raw sources: `python -m jfinteb.build --help`."""

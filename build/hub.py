@@ -1,0 +1,193 @@
+"""Write a package folder: parquet files and the README that `load_dataset` reads.
+
+The package is made beside its final name and put there whole; equal rows give equal bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from jfinteb.loaders.data import parquet_path
+from jfinteb.loaders.errors import UsageError
+from jfinteb.loaders.schema import check_relevance, verify
+from jfinteb.loaders.task import CORPUS, Task, get_task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["MANIFEST", "write_package"]
+
+MANIFEST = "manifest.json"
+_ENTRIES = {MANIFEST, "README.md", "data"}
+Tables = Mapping[str, "pa.Table"]
+
+
+def write_package(out: Path, tables: Mapping[str, Tables]) -> dict[str, Any]:
+    """Write tasks into a package; tasks that it already holds and that are not given stay.
+
+    Args:
+        out: the package folder; made, or replaced as a whole, at the end.
+        tables: task name -> split -> rows (`make_table`).
+
+    Returns:
+        The manifest: task -> split -> rows and content digest.
+
+    Raises:
+        UsageError: `out` is a folder that is not a package, or cannot be written.
+        DataError: rows that do not satisfy their card.
+    """
+    out = out.resolve()  # has a name of its own, also where it was given as `.` or as a link
+    _recover(out)
+    manifest = _read_manifest(out)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    except OSError as error:
+        raise UsageError(f"cannot write {out}: {error.strerror}") from error
+    try:
+        if manifest:
+            shutil.copytree(out / "data", work / "data")
+        for name, splits in tables.items():
+            manifest[name] = _write_task(work, get_task(name), splits)
+        manifest = {name: manifest[name] for name in sorted(manifest)}
+        _write_text(work / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+        _write_text(work / "README.md", readme(manifest, work))
+        work.chmod(0o755)
+        _replace(out, work)
+    except OSError as error:
+        raise UsageError(f"cannot write {out}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return manifest
+
+
+def _read_manifest(out: Path) -> dict[str, Any]:
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return {}
+    try:
+        manifest: dict[str, Any] = json.loads((out / MANIFEST).read_text(encoding="utf-8"))
+        foreign = sorted({entry.name for entry in out.iterdir()} - _ENTRIES)
+        if foreign or not all(
+            set(get_task(name).splits) == set(manifest[name]) for name in manifest
+        ):
+            raise ValueError(f"it holds {', '.join(foreign) or 'another manifest'}")
+    except (OSError, ValueError, TypeError, UsageError) as error:
+        raise UsageError(
+            f"{out} exists and is no jfinteb package ({error}); give --out another folder"
+        ) from error
+    return manifest
+
+
+def _write_task(work: Path, task: Task, splits: Tables) -> dict[str, Any]:
+    import pyarrow.parquet as pq
+
+    entry: dict[str, Any] = {}
+    for split, table in splits.items():
+        digest = verify(task, split, table)
+        if CORPUS in splits:
+            check_relevance(task, split, table, splits[CORPUS])
+        path = work / parquet_path(task, split)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, path, compression="zstd", version="2.6", write_statistics=False)
+        entry[split] = {"rows": table.num_rows, "digest": digest}
+    return entry
+
+
+def _old(out: Path) -> Path:
+    return out.with_name(f".{out.name}.old")
+
+
+def _recover(out: Path) -> None:
+    """Put the former package back where a build was killed between its two renames."""
+    if _old(out).exists() and not out.exists():
+        _old(out).replace(out)
+
+
+def _replace(out: Path, work: Path) -> None:
+    old = _old(out)
+    if out.exists():
+        shutil.rmtree(old, ignore_errors=True)
+        out.replace(old)
+    work.replace(out)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def readme(manifest: Mapping[str, Any], root: Path) -> str:
+    """The package's README: `configs:` and `dataset_info:` from the cards, then their prose."""
+    tasks = [get_task(name) for name in manifest]
+    front = {
+        "pretty_name": "JFinTEB: Japanese Financial Text Embedding Benchmark",
+        "language": ["ja"],
+        "license": sorted({task.license for task in tasks}),
+        "tags": ["embeddings", "finance", "japanese"],
+        "configs": [
+            {
+                "config_name": config,
+                "data_files": [{"split": s, "path": parquet_path(task, s)} for s in splits],
+            }
+            for task in tasks
+            for config, splits in task.configs.items()
+        ],
+        "dataset_info": [
+            _dataset_info(task, config, splits, manifest[task.name], root)
+            for task in tasks
+            for config, splits in task.configs.items()
+        ],
+    }
+    head = yaml.safe_dump(front, allow_unicode=True, sort_keys=False, width=1000)
+    rows = [
+        f"| `{t.name}` | {t.kind} | {len(t.labels) or '–'} | {t.metric} | {t.license} | "
+        + " / ".join(f"{manifest[t.name][s]['rows']:,}" for s in t.splits)
+        + " |"
+        for t in tasks
+    ]
+    table = "| task | kind | labels | metric | licence | rows (" + (
+        "train / validation / test, or validation / test / corpus) |\n|---|---|---|---|---|---|\n"
+    )
+    cards = "\n\n".join(f"# {t.pretty_name}\n\n{_lower(t.body)}" for t in tasks)
+    return (
+        f"---\n{head}---\n\n# JFinTEB\n\nJapanese Financial Text Embedding Benchmark "
+        '(arXiv 2604.15882). `load_dataset("retarfi/jfinteb", "<task>")` loads a task; the '
+        "documents of a retrieval task are the config `<task>-corpus`.\n\n"
+        f"{table}" + "\n".join(rows) + f"\n\n{cards}"
+    )
+
+
+def _lower(body: str) -> str:
+    lines = body.splitlines()
+    return "\n".join(f"#{line}" if line.startswith("#") else line for line in lines)
+
+
+def _dataset_info(
+    task: Task, config: str, splits: tuple[str, ...], entry: Mapping[str, Any], root: Path
+) -> dict[str, Any]:
+    columns = []
+    for column in task.columns_of(splits[0]):
+        feature: dict[str, Any] = {"name": column, "dtype": "string"}
+        if column == "label":
+            names = {str(i): label for i, label in enumerate(task.labels)}
+            feature["dtype"] = {"class_label": {"names": names}}
+        elif column == "relevant_docs":
+            feature = {"name": column, "sequence": "string"}
+        columns.append(feature)
+    sizes = {split: (root / parquet_path(task, split)).stat().st_size for split in splits}
+    return {
+        "config_name": config,
+        "features": columns,
+        "splits": [
+            {"name": s, "num_bytes": sizes[s], "num_examples": entry[s]["rows"]} for s in splits
+        ],
+        "download_size": sum(sizes.values()),
+        "dataset_size": sum(sizes.values()),
+    }
