@@ -1,0 +1,1 @@
+"""Accuracy; the metric is in the module of the same name."""

@@ -1,0 +1,1 @@
+"""Hit rate@k; the metric is in the module of the same name."""

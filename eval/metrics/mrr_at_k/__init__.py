@@ -1,0 +1,1 @@
+"""MRR@k; the metric is in the module of the same name."""

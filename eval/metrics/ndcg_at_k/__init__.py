@@ -1,0 +1,1 @@
+"""nDCG@k; the metric is in the module of the same name."""

@@ -1,0 +1,1 @@
+"""Recall@k; the metric is in the module of the same name."""

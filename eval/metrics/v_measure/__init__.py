@@ -1,0 +1,1 @@
+"""V-measure; the metric is in the module of the same name."""
