@@ -1,0 +1,1 @@
+"""Score text-embedding models on the tasks of JFinTEB."""

@@ -1,0 +1,239 @@
+"""The files of a model, in a local folder or on the hub, and what they declare about its use."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jfinteb.eval.encoder import ModelError
+from jfinteb.loaders.errors import JfintebError, UnavailableError
+from jfinteb.loaders.files import sha256_of
+
+__all__ = ["Declared", "ModelFiles"]
+
+_TOKENIZERS = ("tokenizer*", "vocab*", "*.model", "spiece*", "sentencepiece*")
+_UNHASHED = (".git", ".cache", "onnx", "openvino")
+_MODES = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len",
+    "pooling_mode_weightedmean_tokens": "weighted_mean",
+    "pooling_mode_lasttoken": "last",
+}
+_NAMES = {
+    "weightedmean": "weighted_mean",
+    "lasttoken": "last",
+    "mean_sqrt_len_tokens": "mean_sqrt_len",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What the model's sentence-transformers files say; all empty where it has none."""
+
+    pooling: str | None = None
+    pool_prompt: bool = True
+    normalize: bool = False
+    max_length: int | None = None
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    other_modules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """A model by hub id or local folder."""
+
+    name: str
+    revision: str | None
+
+    @property
+    def folder(self) -> Path | None:
+        """The local folder, if the model is one."""
+        path = Path(self.name).expanduser()
+        return path if path.is_dir() else None
+
+    @property
+    def location(self) -> str:
+        """What the loading libraries are given: the folder with `~` expanded, or the hub id."""
+        return self.name if self.folder is None else str(self.folder)
+
+    @property
+    def title(self) -> str:
+        """The hub id, or the folder's own name: results should not tell where a folder lies."""
+        return self.name if self.folder is None else self.folder.resolve().name
+
+    def check(self) -> None:
+        """What people meet most with local folders, each with what to do.
+
+        Raises:
+            ModelError: the folder is not a model that can be loaded.
+        """
+        folder = self.folder
+        if folder is None:
+            if self.name.count("/") > 1 or self.name.startswith((".", "/", "~")):
+                raise ModelError(f"no folder {self.name!r}; expected a model folder or a hub id")
+            return
+        if not (folder / "config.json").is_file():
+            raise ModelError(
+                f"{self.name} has no config.json; expected a transformers model folder"
+            )
+        if not any(folder.glob("*.safetensors")):
+            pickled = [*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.ckpt")]
+            found = f"only {pickled[0].name}, which can run code when read" if pickled else "none"
+            raise ModelError(
+                f"{self.name}: found no weights in safetensors ({found}); save the model with "
+                "model.save_pretrained(folder)"
+            )
+        if not any(found for pattern in _TOKENIZERS for found in folder.glob(pattern)):
+            raise ModelError(
+                f"{self.name} has no tokenizer files; save its tokenizer there with "
+                "tokenizer.save_pretrained(folder)"
+            )
+
+    def resolved_revision(self, config: Any) -> str:
+        """The hub commit, or a fingerprint of every file of the folder that can change a vector."""
+        folder = self.folder
+        if folder is None:
+            return str(getattr(config, "_commit_hash", None) or self.revision or "unknown")
+        digest = hashlib.sha256()
+        for path in sorted(folder.rglob("*"), key=lambda p: p.relative_to(folder).as_posix()):
+            relative = path.relative_to(folder)
+            if path.is_file() and relative.parts[0] not in _UNHASHED and path.suffix != ".md":
+                digest.update(f"{relative.as_posix()}\0{sha256_of(path)}\n".encode())
+        return f"files-{digest.hexdigest()[:16]}"
+
+    def declared(self) -> Declared:
+        """Read the sentence-transformers description that stands beside the weights."""
+        modules = self._json("modules.json")
+        kinds = [
+            (str(m.get("type", "")).rsplit(".", 1)[-1], m.get("path", "")) for m in modules or []
+        ]
+        at = next((path for kind, path in kinds if kind == "Pooling"), "1_Pooling")
+        pooling = self._json(f"{at}/config.json") or {}
+        transformer = self._json("sentence_bert_config.json") or {}
+        general = self._json("config_sentence_transformers.json") or {}
+        covered = {"Transformer", "Pooling", "Normalize"}
+        return Declared(
+            pooling=_mode(pooling),
+            pool_prompt=bool(pooling.get("include_prompt", True)),
+            normalize=any(kind == "Normalize" for kind, _ in kinds),
+            max_length=transformer.get("max_seq_length"),
+            prompts={k: v for k, v in (general.get("prompts") or {}).items() if v},
+            other_modules=tuple(kind for kind, _ in kinds if kind not in covered),
+        )
+
+    def _json(self, name: str) -> Any:
+        """A JSON file of the model; None if the model does not have it."""
+        folder = self.folder
+        path = folder / name if folder is not None else self._download(name)
+        if path is None or not path.is_file():
+            return None
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ModelError(f"{self.name}: {name} is not JSON ({error})") from error
+
+    def _download(self, name: str) -> Path | None:
+        from huggingface_hub import hf_hub_download, try_to_load_from_cache
+        from huggingface_hub.errors import EntryNotFoundError
+
+        try:
+            with self.reported():
+                return Path(hf_hub_download(self.name, name, revision=self.revision))
+        except EntryNotFoundError:
+            return None
+        except UnavailableError:
+            # no network: the cache knows that there is none, or is a whole copy without it
+            known = try_to_load_from_cache(self.name, name, revision=self.revision)
+            whole = try_to_load_from_cache(self.name, ".gitattributes", revision=self.revision)
+            if known is None and not isinstance(whole, str):
+                raise UnavailableError(
+                    f"cannot reach the hub to see whether {self.name!r} has {name}; run "
+                    f"`hf download {self.name}` once while connected"
+                ) from None
+            return None
+
+    @contextmanager
+    def reported(self) -> Iterator[None]:
+        """Turn what the loading libraries raise into one line.
+
+        That a file is not in the repository (`EntryNotFoundError`) is left for the caller.
+        """
+        from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+
+        try:
+            yield
+        except JfintebError:
+            raise
+        except Exception as error:  # loaders raise anything, from KeyError to bare Exception
+            absent = isinstance(error, EntryNotFoundError)
+            if absent and not isinstance(error, LocalEntryNotFoundError):
+                raise
+            raise self._told(error) from error
+
+    def _told(self, error: Exception) -> JfintebError:
+        """What went wrong, by what first raised: transformers wraps the hub's errors in OSError."""
+        from huggingface_hub.errors import (
+            GatedRepoError,
+            HfHubHTTPError,
+            LocalEntryNotFoundError,
+            RepositoryNotFoundError,
+            RevisionNotFoundError,
+        )
+
+        def caused_by(*kinds: type[Exception]) -> bool:
+            return any(isinstance(cause, kinds) for cause in _causes(error))
+
+        if caused_by(GatedRepoError):
+            return UnavailableError(
+                f"{self.name} is gated; accept its terms on its page and run `hf auth login`"
+            )
+        if caused_by(RepositoryNotFoundError, RevisionNotFoundError):
+            return UnavailableError(
+                f"no model {self.name!r} (revision {self.revision or 'main'}) on the hub and no "
+                "such folder here"
+            )
+        if caused_by(LocalEntryNotFoundError):
+            return UnavailableError(
+                f"cannot reach the hub for {self.name!r} and it is not in the local cache; give a "
+                "model folder, or connect"
+            )
+        if caused_by(HfHubHTTPError, ConnectionError):
+            return UnavailableError(f"cannot reach the hub for {self.name!r}: {_first(error)}")
+        if isinstance(error, ImportError):
+            return ModelError(
+                f"{self.name} needs a package that is not installed: {_first(error)}; Japanese "
+                "tokenizers need pip install 'jfinteb[japanese]'"
+            )
+        if "trust_remote_code" in str(error):
+            return ModelError(
+                f"{self.name} brings its own code, which is not run unasked; read it, then give "
+                "--trust-remote-code"
+            )
+        return ModelError(f"cannot load {self.name}: {_first(error)}")
+
+
+def _mode(config: Mapping[str, Any]) -> str | None:
+    named = config.get("pooling_mode")
+    if named:  # newer files: one name, or a list of names
+        names = [named] if isinstance(named, str) else named
+        return "+".join(_NAMES.get(name, name) for name in names)
+    modes = [mode for key, mode in _MODES.items() if config.get(key)]
+    return "+".join(modes) or None
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _first(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:300] or 'no message'}"

@@ -1,0 +1,271 @@
+"""Any transformers model, pooled as asked or as the model itself declares."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+from jfinteb.eval.backends.base import Embedded, EncoderOptions, TextEncoder
+from jfinteb.eval.backends.model_files import Declared, ModelFiles
+from jfinteb.eval.backends.tokens import Tokenized, Tokens, length_limit
+from jfinteb.eval.encoder import EncoderSpec, ModelError
+from jfinteb.eval.pooling import check_mode, pool
+from jfinteb.loaders.errors import UsageError
+
+__all__ = ["TransformersEncoder", "batches"]
+
+_DTYPES = ("float32", "bfloat16", "float16", "auto")
+_BATCH_TOKENS = {"cpu": 4096, "mps": 16384, "cuda": 65536}
+
+
+class TransformersEncoder(TextEncoder):
+    """A model and tokenizer opened with `AutoModel` and `AutoTokenizer`.
+
+    Opening reads configuration and tokenizer only; the weights come with `load()` or the first
+    text. Whatever the options leave to the model is settled here and stands in `spec`.
+    """
+
+    def __init__(self, options: EncoderOptions) -> None:
+        _check_options(options)
+        files = ModelFiles(options.model, options.revision)
+        files.check()
+        self._files = files
+        self._common = {
+            "revision": options.revision,
+            "trust_remote_code": options.trust_remote_code,
+        }
+        transformers.logging.set_verbosity_error()
+        transformers.logging.disable_progress_bar()
+        with files.reported():
+            self._config = AutoConfig.from_pretrained(files.location, **self._common)
+            self._tokenizer = AutoTokenizer.from_pretrained(files.location, **self._common)
+        declared = files.declared()
+        with files.reported(), torch.device("meta"):
+            skeleton = AutoModel.from_config(
+                self._config, trust_remote_code=options.trust_remote_code
+            )
+        pooling = _pooling(options, declared)
+        pool_prompt = declared.pool_prompt if options.pool_prompt is None else options.pool_prompt
+        limit = length_limit(
+            options.max_length, declared.max_length, self._tokenizer, self._config, skeleton
+        )
+        normalize = declared.normalize if options.normalize is None else options.normalize
+        super().__init__(
+            EncoderSpec(
+                model=files.title,
+                revision=files.resolved_revision(self._config),
+                backend="transformers",
+                pooling=pooling,
+                layer=options.layer,
+                special_tokens=options.special_tokens,
+                pool_prompt=pool_prompt,
+                prompts=options.prompts,
+                max_length=limit,
+                truncate_dim=options.truncate_dim,
+                normalize=normalize,
+                dtype=_dtype_name(options.dtype, self._config),
+            )
+        )
+        self._tokens = Tokens(
+            self._tokenizer,
+            model=options.model,
+            limit=limit,
+            end="last" in pooling.split("+"),
+            special_tokens=options.special_tokens,
+            pool_prompt=pool_prompt or not any(options.prompts.values()),
+        )
+        self._hidden = int(self._config.get_text_config().hidden_size)
+        self._check_layer()
+        self._device = _device(options.device)
+        self._budget = options.batch_tokens or _BATCH_TOKENS[self._device.type]
+        self._loaded: torch.nn.Module | None = None
+        self.notes = _notes(options, declared, pooling)
+
+    @property
+    def dimensions(self) -> int:
+        """Hidden size, times the number of joined pooling modes."""
+        return self._hidden * len(self.spec.pooling.split("+"))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Versions of torch and transformers, and the device."""
+        name = torch.cuda.get_device_name(self._device) if self._device.type == "cuda" else ""
+        return {
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+            "device": name or self._device.type,
+        }
+
+    def load(self) -> None:
+        """Read the weights (safetensors only), once.
+
+        Raises:
+            ModelError: they cannot be read, or layers of the architecture are missing from them.
+        """
+        if self._loaded is not None:
+            return
+        with self._files.reported():
+            model, info = AutoModel.from_pretrained(
+                self._files.location,
+                config=self._config,
+                dtype=getattr(torch, self.spec.dtype),
+                use_safetensors=True,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # told below, by name
+                **self._common,
+            )
+        encoder = _encoder_of(model)
+        random = [*info["missing_keys"], *(key for key, *_ in info["mismatched_keys"])]
+        needed = _names_in(model, encoder)
+        wrong = sorted(key for key in random if key in needed and "pooler" not in key)
+        if wrong:
+            raise ModelError(
+                f"{self._files.name}: {len(wrong)} tensors of {type(model).__name__} are not in "
+                f"the weights or have another shape there, first {wrong[0]}; they would be random"
+            )
+        self._accepted = frozenset(inspect.signature(encoder.forward).parameters)
+        self._loaded = encoder.to(self._device).eval()
+
+    def embed(self, strings: Sequence[str], prompt: str) -> Embedded:
+        """Tokenize once, then run batches of similar length; loads the weights if need be."""
+        self.load()
+        tokenized = self._tokens(strings, prompt)
+        lengths = tokenized.lengths
+        # a text whose every character the tokenizer drops has no token, and the zero vector
+        vectors = np.zeros((len(strings), self.dimensions), dtype=np.float32)
+        for rows in batches(lengths, strings, self._budget):
+            vectors[rows] = self._forward(tokenized, rows)
+            self.on_progress(sum(len(strings[row]) for row in rows))
+        return Embedded(vectors, lengths, tokenized.truncated)
+
+    @torch.inference_mode()
+    def _forward(self, tokenized: Tokenized, rows: Sequence[int]) -> np.ndarray[Any, Any]:
+        assert self._loaded is not None
+        inputs = tokenized.batch(rows, self._tokens.pad_values)
+        inputs = {name: tensor.to(self._device) for name, tensor in inputs.items()}
+        pooled = inputs.pop("pooled")
+        # some tokenizers give token_type_ids to models that have none
+        taken = {name: tensor for name, tensor in inputs.items() if name in self._accepted}
+        both = self.spec.pooling == "first_last_avg"
+        output = self._loaded(**taken, output_hidden_states=both or self.spec.layer != -1)
+        if both:
+            states = (output.hidden_states[1].float() + output.hidden_states[-1].float()) / 2
+        elif self.spec.layer != -1:
+            states = output.hidden_states[self.spec.layer]
+        else:
+            states = output.last_hidden_state
+        vectors = pool(self.spec.pooling, states, inputs["attention_mask"], pooled)
+        return vectors.cpu().numpy()
+
+    def _check_layer(self) -> None:
+        layers = int(self._config.get_text_config().num_hidden_layers)
+        if not -layers - 1 <= self.spec.layer <= layers:
+            raise UsageError(
+                f"layer {self.spec.layer}: {self.spec.model} has hidden states 0 (embeddings) to "
+                f"{layers}, or -1 for the last back to {-layers - 1}"
+            )
+        if self.spec.pooling == "first_last_avg" and self.spec.layer != -1:
+            raise UsageError("first_last_avg takes its own two layers; leave --layer out")
+
+
+def batches(
+    lengths: np.ndarray[Any, np.dtype[np.int64]], strings: Sequence[str], budget: int
+) -> Iterator[list[int]]:
+    """Rows in batches of at most `budget` tokens, padding included; a longer text goes alone.
+
+    Longest first, so that memory shows early; among equals by the text itself, so that batches do
+    not depend on the order of the texts. Rows without tokens are in no batch.
+    """
+    filled = np.flatnonzero(lengths).tolist()
+    order = sorted(filled, key=lambda i: (-int(lengths[i]), strings[i]))
+    start = 0
+    while start < len(order):
+        width = int(lengths[order[start]])
+        size = max(1, budget // width)
+        yield order[start : start + size]
+        start += size
+
+
+def _encoder_of(model: Any) -> Any:
+    """The part that reads texts: of an encoder-decoder its encoder, else the model itself.
+
+    Weights of an encoder alone (sentence-t5) may say `is_encoder_decoder: false`, and `AutoModel`
+    still makes both halves.
+    """
+    halves = getattr(model, "encoder", None), getattr(model, "decoder", None)
+    return model.get_encoder() if None not in halves else model
+
+
+def _names_in(model: torch.nn.Module, part: torch.nn.Module) -> set[str]:
+    """Names that the tensors of a part have in the whole model."""
+    tensors = {id(t) for t in (*part.parameters(), *part.buffers())}
+    named = (*model.named_parameters(remove_duplicate=False), *model.named_buffers())
+    return {name for name, tensor in named if id(tensor) in tensors}
+
+
+def _check_options(options: EncoderOptions) -> None:
+    if options.pooling != "auto":
+        check_mode(options.pooling)
+        if "first_last_avg" in options.pooling and options.pooling != "first_last_avg":
+            raise UsageError(
+                "first_last_avg averages layers and cannot be joined with another mode"
+            )
+    if options.dtype not in _DTYPES:
+        raise UsageError(f"no dtype {options.dtype!r}; expected {', '.join(_DTYPES)}")
+
+
+def _pooling(options: EncoderOptions, declared: Declared) -> str:
+    if options.pooling != "auto":
+        return options.pooling
+    if declared.other_modules:
+        raise ModelError(
+            f"{options.model} has modules that pooling does not cover "
+            f"({', '.join(declared.other_modules)}); give --pooling to run it without them"
+        )
+    if declared.pooling is not None:
+        check_mode(declared.pooling)
+    return declared.pooling or "mean"
+
+
+def _notes(options: EncoderOptions, declared: Declared, pooling: str) -> list[str]:
+    notes = []
+    if options.pooling == "auto":
+        source = "the model's 1_Pooling" if declared.pooling else "no 1_Pooling config found"
+        notes.append(f"pooling {pooling} ({source})")
+    elif declared.other_modules:
+        notes.append(f"modules of the model not run: {', '.join(declared.other_modules)}")
+    if declared.prompts and not any(options.prompts.values()):
+        shown = ", ".join(f"{name}={text!r}" for name, text in declared.prompts.items())
+        notes.append(f"warning: the model declares prompts ({shown}) and is run with none")
+    return notes
+
+
+def _dtype_name(asked: str, config: Any) -> str:
+    if asked != "auto":
+        return asked
+    found = getattr(config, "dtype", None) or torch.float32
+    return str(found).removeprefix("torch.")
+
+
+def _device(asked: str) -> torch.device:
+    if asked == "auto":
+        if torch.cuda.is_available():
+            asked = "cuda"
+        else:
+            asked = "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        device = torch.device(asked)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise UsageError(
+            f"device {asked!r} is not usable here ({str(error).splitlines()[0]})"
+        ) from error
+    if device.type not in _BATCH_TOKENS:
+        raise UsageError(f"device {asked!r}; expected auto, cpu, mps or cuda[:n]")
+    return device

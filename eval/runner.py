@@ -1,0 +1,229 @@
+"""Run tasks: load, encode, score, write; one task's fault does not stop the others."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from threadpoolctl import threadpool_limits
+
+from jfinteb.eval.backends.base import TextEncoder
+from jfinteb.eval.encoder import Counts, ModelError, Vectors
+from jfinteb.eval.protocols import VERSION, inputs, score
+from jfinteb.eval.result import (
+    Failed,
+    Result,
+    identity,
+    outcome_fields,
+    read_result,
+    run_folder,
+    write_result,
+    write_summary,
+)
+from jfinteb.loaders.data import SAMPLE, Origin, load_tables
+from jfinteb.loaders.errors import JfintebError, UsageError
+from jfinteb.loaders.sample import NOTICE
+from jfinteb.loaders.task import Task, suites
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Plan", "Runner"]
+
+_PACKAGES = ("jfinteb", "numpy", "scikit-learn", "scipy", "datasets")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A task with its verified rows; `done` is its result if that still holds."""
+
+    task: Task
+    tables: dict[str, pa.Table]
+    digests: dict[str, str]
+    identity: str
+    seconds: float
+    done: Result | None
+
+    @property
+    def characters(self) -> int:
+        """Characters to encode: the measure of progress."""
+        return sum(len(t) for _, texts in inputs(self.task, self.tables).values() for t in texts)
+
+
+class Runner:
+    """Scores one encoder on tasks of one origin.
+
+    Args:
+        encoder: the encoder.
+        origin: where the rows come from.
+        output: folder of all results.
+        seed: of clustering; the paper's other protocols draw nothing.
+    """
+
+    def __init__(
+        self, encoder: TextEncoder, origin: Origin, output: Path, *, seed: int = 0
+    ) -> None:
+        self.encoder = encoder
+        self.origin = origin
+        self.seed = seed
+        self.folder = run_folder(output, encoder.spec, sample=origin.name == SAMPLE)
+
+    def prepare_output(self) -> None:
+        """Find out before the first task whether results can be written.
+
+        Raises:
+            UsageError: they cannot.
+        """
+        probe = self.folder / ".writable"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            probe.write_bytes(b"\0" * 4096)
+            probe.unlink()
+        except OSError as error:
+            raise UsageError(
+                f"cannot write {self.folder}: {error.strerror or error}; give --output another folder"
+            ) from error
+
+    def plan(self, tasks: Sequence[Task]) -> tuple[list[Plan], list[Failed]]:
+        """Load and verify the rows of every task; what cannot be had is a `Failed`."""
+        plans, failed = [], []
+        for task in tasks:
+            start = time.perf_counter()
+            try:
+                tables, digests = load_tables(task, self.origin)
+                key = identity(task.name, digests, self.encoder.spec, VERSION, self.seed)
+                seconds = time.perf_counter() - start
+                plans.append(Plan(task, tables, digests, key, seconds, self._done(task, key)))
+            except JfintebError as error:
+                failed.append(Failed(task.name, str(error)))
+        return plans, failed
+
+    def _done(self, task: Task, key: str) -> Result | None:
+        path = self.folder / f"{task.name}.json"
+        if not path.exists() or not path.with_suffix(".predictions.jsonl").exists():
+            return None
+        result = read_result(path)
+        return result if result.identity == key else None
+
+    def run(
+        self, plans: Sequence[Plan], *, debug: bool = False
+    ) -> Iterator[tuple[Plan, Result | Failed]]:
+        """Score every plan that is not done, writing each result as it is there.
+
+        Args:
+            plans: from `plan`.
+            debug: let unexpected errors through instead of reporting a failed task.
+        """
+        for plan in plans:
+            if plan.done is not None:
+                yield plan, plan.done
+                continue
+            try:
+                yield plan, self._score(plan)
+            except UsageError:
+                raise
+            except Exception as error:
+                if debug:
+                    raise
+                yield plan, Failed(plan.task.name, _reason(error))
+        write_summary(self.folder, _suites(self.origin))
+
+    def _score(self, plan: Plan) -> Result:
+        task = plan.task
+        before = Counts(**asdict(self.encoder.counts))
+        start = time.perf_counter()
+        vectors = self._encode(plan)
+        encoded = time.perf_counter()
+        # one thread: the same sums in the same order on every machine
+        with threadpool_limits(limits=1):
+            outcome = score(task, plan.tables, vectors, self.seed)
+        scored = time.perf_counter()
+        after = asdict(self.encoder.counts)
+        counts = {name: after[name] - value for name, value in asdict(before).items()}
+        spec = self.encoder.spec
+        result = Result(
+            task=task.name,
+            kind=task.kind.value,
+            metric=task.metric,
+            score=outcome.score,
+            model=spec.model,
+            identity=plan.identity,
+            seed=self.seed,
+            data={
+                "origin": self.origin.name,
+                "splits": {
+                    split: {"rows": table.num_rows, "digest": plan.digests[split]}
+                    for split, table in plan.tables.items()
+                },
+            },
+            spec=spec.to_json(),
+            spec_digest=spec.digest,
+            outcome=outcome_fields(outcome),
+            counts=counts,
+            seconds={
+                "load": round(plan.seconds, 3),
+                "encode": round(encoded - start, 3),
+                "score": round(scored - encoded, 3),
+            },
+            environment={**_versions(), **self.encoder.environment},
+            finished=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            notes=[*self.encoder.notes, *outcome.notes, *self._count_notes(counts)],
+        )
+        write_result(self.folder, result, outcome)
+        write_summary(self.folder, _suites(self.origin))
+        return result
+
+    def _encode(self, plan: Plan) -> dict[str, Vectors]:
+        vectors = {}
+        for split, (role, texts) in inputs(plan.task, plan.tables).items():
+            try:
+                vectors[split] = self.encoder.encode(texts, role)
+            except ModelError as error:
+                raise ModelError(f"{split}: {error}") from error
+            if len(vectors[split]) != len(texts):
+                raise ModelError(
+                    f"{split}: {self.encoder.spec.model} gave {len(vectors[split])} vectors, "
+                    f"expected {len(texts)}"
+                )
+        return vectors
+
+    def _count_notes(self, counts: dict[str, int]) -> list[str]:
+        notes = [NOTICE] if self.origin.name == SAMPLE else []
+        if counts["truncated"]:
+            limit = self.encoder.spec.max_length
+            notes.append(f"{counts['truncated']} texts cut at {limit} tokens")
+        if counts["blank"]:
+            notes.append(f"{counts['blank']} blank texts have the zero vector")
+        if counts["not_nfc"]:
+            notes.append(f"warning: {counts['not_nfc']} texts are not in Unicode NFC")
+        return notes
+
+
+def _suites(origin: Origin) -> dict[str, tuple[str, ...]]:
+    known = suites()
+    if origin.name == SAMPLE:
+        return {SAMPLE: known[SAMPLE]}
+    return {name: tasks for name, tasks in known.items() if name != SAMPLE}
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, JfintebError):
+        return str(error)
+    first = next((line for line in str(error).splitlines() if line.strip()), "no message")
+    return f"{type(error).__name__}: {first.strip()} (--debug shows where)"
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return found
