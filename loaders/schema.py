@@ -107,6 +107,8 @@ def verify(task: Task, split: str, table: pa.Table, *, declared: bool = True) ->
             f"{where}: found columns {_shown(table.schema)}, expected {_shown(expected)}; "
             "rebuild the package"
         )
+    if not table.num_rows:
+        raise DataError(f"{where}: found no rows, expected at least one")
     table = table.select(expected.names).cast(expected)
     for column in expected.names:
         if _nulls(table.column(column)):

@@ -143,5 +143,5 @@ def finish(vectors: Vectors, dimensions: int, *, normalize: bool) -> Vectors:
     if not normalize:
         return cut
     norms = np.linalg.norm(cut.astype(np.float64), axis=1, keepdims=True)  # no overflow
-    unit = np.divide(cut, norms, out=np.zeros(cut.shape), where=norms != 0)
+    unit: npt.NDArray[np.float64] = np.divide(cut, norms, out=np.zeros(cut.shape), where=norms != 0)
     return unit.astype(np.float32)

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from jfinteb.eval.encoder import Vectors
 from jfinteb.eval.metrics.v_measure.v_measure import v_measure
 from jfinteb.eval.outcome import Outcome, Scores, choose
+from jfinteb.loaders.errors import DataError
 from jfinteb.loaders.task import Task
 
 if TYPE_CHECKING:
@@ -38,8 +39,17 @@ def run(
 
     An algorithm that draws random numbers runs with the seeds `seed` to `seed + 4`, and its score
     is the mean; the predictions kept are those of the first seed.
+
+    Raises:
+        DataError: a split with one label only (V-measure then says nothing) or too few rows.
     """
     labels = {split: table.column("label").to_pylist() for split, table in tables.items()}
+    for split, values in labels.items():
+        if len(set(values)) < 2 or len(values) < len(task.labels):
+            raise DataError(
+                f"{task.name}/{split} has {len(values)} rows of {len(set(values))} labels, expected "
+                f"two labels or more and at least a row for each of {len(task.labels)} clusters"
+            )
     notes: list[str] = []
     validation = {
         name: _mean(_runs(task, name, vectors["validation"], labels["validation"], seed, notes)[1])

@@ -18,7 +18,9 @@ SAMPLE = ["--model", "lexical", "--suite", "sample", "--tasks", "ews_horizon,pfm
 Capture = pytest.CaptureFixture[str]
 
 
-def mistake(capsys: Capture, *arguments: str, command: Callable[[list[str]], int] = run_main) -> str:
+def mistake(
+    capsys: Capture, *arguments: str, command: Callable[[list[str]], int] = run_main
+) -> str:
     """Run a command that must fail with exit code 2 and one line; return that line."""
     try:
         code = command(list(arguments))

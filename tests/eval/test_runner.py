@@ -138,9 +138,7 @@ def test_a_result_of_another_seed_is_set_aside_not_lost(tmp_path: Path) -> None:
     assert [r.seed for r in read_results(tmp_path)] == [7]
 
 
-def test_changed_rows_make_a_result_stale(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_changed_rows_make_a_result_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run(tmp_path, ["pfmt"])["pfmt"]
     table = Sample.table
 
