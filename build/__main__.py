@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
+import argparse
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from jfinteb.build.hub import write_package
-from jfinteb.build.sources import PARSERS
+from jfinteb.build.recipe import tables_of
 from jfinteb.build.sources.files import SourceFolder
 from jfinteb.loaders.cli import Parser, guarded, names
-from jfinteb.loaders.errors import DataError, UnavailableError, UsageError
-from jfinteb.loaders.schema import make_table
+from jfinteb.loaders.errors import UnavailableError, UsageError
 from jfinteb.loaders.task import Task, get_suite, get_task
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _HELP = """\
 Make a package folder (parquet files and a README) from raw sources.
 
 Each card (dataset_cards/<task>.md) names its source files, relative to --source. Without --tasks,
-every task whose files are there is built and the others are named. Tasks that the package already
-holds stay in it.
+every task of the suite whose files are there is built and the others are named. Tasks that the
+package already holds stay in it.
 """
 _EXAMPLES = """\
 examples:
   python -m jfinteb.build --source DIR --out hub
   python -m jfinteb.build --source DIR --out hub --tasks chabsa,pfmt
   python -m jfinteb.build --source DIR --out retarfi/jfinteb   # for load_dataset in this folder
+  python -m jfinteb.build --source DIR --out hub --suite jfinteb-clean
+  python -m jfinteb.build --source DIR --out hub --tasks ews_domain --since 2024-07 \\
+      --rows-per-label 200
 """
 
 
@@ -40,26 +40,60 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     parser = Parser(prog="python -m jfinteb.build", description=_HELP, epilog=_EXAMPLES)
     parser.add_argument("--source", type=Path, required=True, metavar="DIR", help="raw files")
+    parser.add_argument("--suite", default="all", metavar="NAME", help="default: all")
     parser.add_argument("--tasks", type=names, metavar="A,B", help="only these tasks")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="package folder")
+    parser.add_argument(
+        "--since",
+        type=_month,
+        metavar="YYYY-MM",
+        help="Economy Watchers Survey: only months from then on, as variants <task>_since_YYYYMM",
+    )
+    parser.add_argument("--rows-per-label", type=int, metavar="N", help="with --since: rows drawn")
     args = parser.parse_args(argv)
-    return guarded(lambda: build(args.source, args.tasks, args.out))
+    return guarded(lambda: build(args.source, _wanted(args), args.out, args.suite))
 
 
-def build(source: Path, tasks: Sequence[str] | None, out: Path) -> int:
-    """Build `tasks` (None: all that can be) from `source` into the package `out`."""
-    console = Console(stderr=True)
+def _month(text: str) -> str:
+    match = re.fullmatch(r"(\d{4})-(0[1-9]|1[0-2])", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected YYYY-MM")
+    return match[1] + match[2]
+
+
+def _wanted(args: argparse.Namespace) -> Sequence[str] | None:
+    if args.since is None:
+        if args.rows_per_label is not None:
+            raise UsageError("--rows-per-label goes with --since")
+        wanted: Sequence[str] | None = args.tasks
+        return wanted
+    if not args.tasks:
+        raise UsageError("--since wants --tasks with tasks of the Economy Watchers Survey")
+    if args.rows_per_label is not None and args.rows_per_label < 10:
+        raise UsageError(f"--rows-per-label is {args.rows_per_label}, expected 10 or more")
+    rows = f"_n{args.rows_per_label}" if args.rows_per_label else ""
+    return [f"{get_task(name).name}_since_{args.since}{rows}" for name in args.tasks]
+
+
+def build(source: Path, tasks: Sequence[str] | None, out: Path, suite: str = "all") -> int:
+    """Build `tasks` (None: all of the suite that can be) from `source` into the package `out`."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
     if not source.is_dir():
         raise UsageError(f"no folder {source}; expected the folder of raw sources")
     folder = SourceFolder(source)
-    wanted = _available(folder, console) if tasks is None else [get_task(t) for t in tasks]
+    if tasks is None:
+        wanted = _available(folder, get_suite(suite), console)
+    else:
+        wanted = [get_task(name) for name in tasks]
     tables = {}
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
         bar = progress.add_task("build", total=len(wanted))
         for task in wanted:
             progress.update(bar, description=task.name)
-            tables[task.name] = _tables(task, folder)
+            tables[task.name], changes = tables_of(task, folder)
+            for reason, count in sorted(changes.items()):
+                console.print(f"{task.name}: {reason}: {count}", markup=False)
             progress.advance(bar)
         progress.update(bar, description="write")
         manifest = write_package(out, tables)
@@ -68,28 +102,15 @@ def build(source: Path, tasks: Sequence[str] | None, out: Path) -> int:
     return 0
 
 
-def _tables(task: Task, folder: SourceFolder) -> dict[str, pa.Table]:
-    parser = task.source.parser
-    try:
-        rows = PARSERS[parser](task, folder)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(
-            f"{task.name}: the raw files are not what the parser {parser} expects "
-            f"({type(error).__name__}: {error}); get revision {task.source.revision} from "
-            f"{task.source.url}"
-        ) from error
-    except OSError as error:
-        raise UnavailableError(f"{task.name}: cannot read {error.filename}: {error}") from error
-    return {split: make_table(task, split, rows[split]) for split in task.splits}
-
-
-def _available(folder: SourceFolder, console: Console) -> list[Task]:
+def _available(folder: SourceFolder, tasks: Sequence[Task], console: Console) -> list[Task]:
     found = []
-    for task in get_suite("all"):
-        missing = folder.missing(task)
-        if missing:
-            what = f"left out: {task.name} (no {missing[0]}; from {task.source.url})"
-            console.print(what, markup=False, highlight=False, soft_wrap=True)
+    for task in tasks:
+        base = task if task.recipe is None else get_task(task.recipe.base)
+        if folder.choose(base) is None:
+            missing = folder.missing(base)[0]
+            console.print(
+                f"left out: {task.name} (no {missing}; from {task.source.url})", markup=False
+            )
         else:
             found.append(task)
     if not found:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from jfinteb.loaders.data import parquet_path
+from jfinteb.loaders.data import MANIFEST, parquet_path
 from jfinteb.loaders.errors import UsageError
 from jfinteb.loaders.schema import check_relevance, verify
 from jfinteb.loaders.task import CORPUS, Task, get_task
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MANIFEST", "write_package"]
 
-MANIFEST = "manifest.json"
 _ENTRIES = {MANIFEST, "README.md", "data"}
 Tables = Mapping[str, "pa.Table"]
 

@@ -22,7 +22,7 @@ from jfinteb.eval.outcome import Outcome
 from jfinteb.loaders.data import SAMPLE
 from jfinteb.loaders.errors import DataError, UsageError
 from jfinteb.loaders.files import write_whole
-from jfinteb.loaders.task import get_task, task_names
+from jfinteb.loaders.task import find_task, get_task
 
 __all__ = [
     "Failed",
@@ -175,8 +175,7 @@ def read_results(output: Path) -> list[Result]:
 
 
 def _result_paths(output: Path) -> list[Path]:
-    known = set(task_names())
-    return sorted(path for path in output.rglob("*.json") if path.stem in known)
+    return sorted(path for path in output.rglob("*.json") if find_task(path.stem) is not None)
 
 
 def averages(scores: Mapping[str, float], tasks: Iterable[str]) -> dict[str, float | None]:

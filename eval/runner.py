@@ -87,7 +87,8 @@ class Runner:
             probe.unlink()
         except OSError as error:
             raise UsageError(
-                f"cannot write {self.folder}: {error.strerror or error}; give --output another folder"
+                f"cannot write {self.folder}: {error.strerror or error}; give --output another "
+                "folder"
             ) from error
 
     def plan(self, tasks: Sequence[Task]) -> tuple[list[Plan], list[Failed]]:

@@ -46,7 +46,8 @@ class Session:
         suite = args.suite or (SAMPLE if data == SAMPLE else "jfinteb")
         if (suite == SAMPLE) != (data == SAMPLE):
             raise UsageError(
-                f"--suite {suite} with --data {data}; the sample suite has its own data, leave one out"
+                f"--suite {suite} with --data {data}; the sample suite has its own data, leave "
+                "one out"
             )
         tasks = get_suite(suite)
         if args.tasks:

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from jfinteb.eval.result import Failed, Result, averages
 from jfinteb.loaders.sample import NOTICE
-from jfinteb.loaders.task import Kind, Task, get_task, task_names
+from jfinteb.loaders.task import Kind, Task, get_task
 
 __all__ = ["comparison", "output_console", "print_results", "run_table", "task_table"]
 
@@ -71,14 +71,14 @@ def comparison(results: Sequence[Result], width: int) -> list[Table]:
     runs: dict[tuple[str, str], dict[str, float]] = {}
     for result in results:
         runs.setdefault((result.model, result.spec_digest), {})[result.task] = result.score
-    names = dict.fromkeys(
-        name for name in task_names() for scores in runs.values() if name in scores
-    )
+    kinds = list(Kind)
+    found = {name for scores in runs.values() for name in scores}
+    names = sorted(found, key=lambda name: (kinds.index(get_task(name).kind), name))
     means = {run: averages(scores, names) for run, scores in runs.items()}
     order = sorted(runs, key=lambda run: (-(means[run]["all"] or -1.0), run))
     per_table = max(1, (width - _TASK_WIDTH) // (_RUN_WIDTH + 3))
     parts = [order[i : i + per_table] for i in range(0, len(order), per_table)]
-    return [_comparison_part(part, runs, means, list(names)) for part in parts]
+    return [_comparison_part(part, runs, means, names) for part in parts]
 
 
 def _comparison_part(

@@ -70,6 +70,13 @@ class CardReader:
         value = self._take(key, dict, "a mapping")
         return CardReader(self.name, value, f"{self._path}{key}.")
 
+    def optional_section(self, key: str) -> CardReader:
+        """The mapping under a key; an empty one where the key is absent."""
+        if key in self.values:
+            return self.section(key)
+        self._read.add(key)
+        return CardReader(self.name, {}, f"{self._path}{key}.")
+
     def text(self, key: str) -> str:
         """Read text that is not empty."""
         value: str = self._take(key, str, "text (quote it)")
@@ -84,8 +91,10 @@ class CardReader:
     def optional_count(self, key: str) -> int | None:
         """Read a whole number above 0, or None where the key is absent."""
         self._read.add(key)
-        if key not in self.values:
-            return None
+        return self.count(key) if key in self.values else None
+
+    def count(self, key: str) -> int:
+        """A whole number above 0."""
         value = self._take(key, int, "a whole number")
         self.expect(key, not isinstance(value, bool) and value > 0, "a whole number above 0")
         return int(value)

@@ -27,7 +27,6 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the message as one line and exit with 2."""
-        """Print one line and exit with 2."""
         print(f"error: {message}; see {self.prog} --help", file=sys.stderr)
         raise SystemExit(2)
 

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, overload
 
 from jfinteb.loaders import sample
 from jfinteb.loaders.errors import DataError, UnavailableError, UsageError
 from jfinteb.loaders.schema import check_relevance, features, make_table, verify
-from jfinteb.loaders.task import CORPUS, Kind, Task, get_task
+from jfinteb.loaders.task import CORPUS, Kind, Split, Task, get_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from datasets import Dataset, DatasetDict
 
-__all__ = ["HUB_REPOSITORY", "HUB_REVISION", "SAMPLE", "Origin", "load", "open_origin"]
+__all__ = [
+    "HUB_REPOSITORY",
+    "HUB_REVISION",
+    "MANIFEST",
+    "SAMPLE",
+    "Origin",
+    "load",
+    "load_tables",
+    "open_origin",
+    "parquet_path",
+]
 
 HUB_REPOSITORY = "retarfi/jfinteb"
 HUB_REVISION = "v1.0.0"
 SAMPLE = "sample"
+MANIFEST = "manifest.json"
 
 
 class Origin(Protocol):
@@ -39,6 +51,10 @@ class Origin(Protocol):
         """Rows of a split, not verified yet."""
         ...
 
+    def manifest(self) -> Path | None:
+        """The file that tells what the rows were when they were built, if there is one."""
+        ...
+
 
 def parquet_path(task: Task, split: str) -> str:
     """Path of a split inside a package, the same in a folder and on the hub."""
@@ -56,6 +72,11 @@ class Folder:
     def name(self) -> str:
         """What results call this origin."""
         return f"folder {self.path.name}"
+
+    def manifest(self) -> Path | None:
+        """The package's own manifest."""
+        path = self.path / MANIFEST
+        return path if path.is_file() else None
 
     def table(self, task: Task, split: str) -> pa.Table:
         """Read the split's parquet file."""
@@ -77,36 +98,63 @@ class Hub:
     repository: str
     revision: str
     declared: bool = True
+    unreachable: list[str] = field(default_factory=list, repr=False)
 
     @property
     def name(self) -> str:
         """What results call this origin."""
         return f"hub {self.repository}@{self.revision}"
 
-    def table(self, task: Task, split: str) -> pa.Table:
-        """Download the split's parquet file, or take it from the hub's cache."""
-        from huggingface_hub import hf_hub_download
-        from huggingface_hub.errors import GatedRepoError
-
+    def manifest(self) -> Path | None:
+        """The repository's manifest."""
         try:
-            file = hf_hub_download(
-                self.repository,
-                parquet_path(task, split),
-                repo_type="dataset",
-                revision=self.revision,
+            return self._download(MANIFEST)
+        except UnavailableError:
+            return None
+
+    def table(self, task: Task, split: str) -> pa.Table:
+        """Download the split's parquet file, or take it from the hub's cache.
+
+        Raises:
+            UnavailableError: it cannot be had; for rows that may not be redistributed, the message
+                names the command that makes them.
+        """
+        try:
+            file = self._download(parquet_path(task, split))
+        except UnavailableError as error:
+            if not task.redistributable and not self.unreachable:
+                raise UnavailableError(
+                    f"{task.name}: not in {self.repository}, since its rows may not be "
+                    f"redistributed; make them from {task.source.url} with python -m jfinteb.build "
+                    f"--source DIR --tasks {task.name} --out hub, then give --data hub"
+                ) from error
+            raise UnavailableError(f"{task.name}: {error}") from error
+        return _read_parquet(file, task, split)
+
+    def _download(self, path: str) -> Path:
+        from huggingface_hub import hf_hub_download
+        from huggingface_hub.errors import GatedRepoError, HfHubHTTPError
+
+        if self.unreachable:  # the client tries for long; one try tells for all files
+            raise UnavailableError(self.unreachable[0])
+        try:
+            return Path(
+                hf_hub_download(self.repository, path, repo_type="dataset", revision=self.revision)
             )
         except GatedRepoError as error:
             raise UnavailableError(
-                f"{task.name}: {self.repository} is gated; accept its terms on its page and log in "
-                "with `hf auth login`"
+                f"{self.repository} is gated; accept its terms on its page and log in with "
+                "`hf auth login`"
             ) from error
         except Exception as error:  # the client raises many kinds; each means: not to be had
-            raise UnavailableError(
-                f"{task.name}: cannot get {parquet_path(task, split)} of {self.repository} at "
-                f"{self.revision} ({type(error).__name__}); offline, give --data with a folder "
-                "made by python -m jfinteb.build"
-            ) from error
-        return _read_parquet(Path(file), task, split)
+            message = (
+                f"cannot get {path} of {self.repository} at {self.revision} "
+                f"({type(error).__name__}); offline, give --data with a folder made by "
+                "python -m jfinteb.build"
+            )
+            if not isinstance(error, HfHubHTTPError):  # no answer, as against a refusal
+                self.unreachable.append(message)
+            raise UnavailableError(message) from error
 
 
 @dataclass(frozen=True)
@@ -115,6 +163,9 @@ class Sample:
 
     name: str = SAMPLE
     declared: bool = False
+
+    def manifest(self) -> None:
+        """None: the rows are made anew each time."""
 
     def table(self, task: Task, split: str) -> pa.Table:
         """Generate the split."""
@@ -193,6 +244,7 @@ def load_tables(
         UnavailableError, DataError: as `load`.
     """
     wanted = tuple(task.splits) if splits is None else splits
+    task = _with_promises(task, origin)
     tables = {split: origin.table(task, split) for split in wanted}
     digests = {s: verify(task, s, t, declared=origin.declared) for s, t in tables.items()}
     if task.kind is Kind.RETRIEVAL and wanted != (CORPUS,):
@@ -200,6 +252,22 @@ def load_tables(
         for split, table in tables.items():
             check_relevance(task, split, table, corpus)
     return tables, digests
+
+
+def _with_promises(task: Task, origin: Origin) -> Task:
+    """The task, with the digests of the package's manifest where its card declares none."""
+    if not origin.declared or all(split.digest for split in task.splits.values()):
+        return task
+    path = origin.manifest()
+    if path is None:
+        return task
+    try:
+        entry = json.loads(path.read_text(encoding="utf-8")).get(task.name, {})
+        built = {s: Split(rows=e["rows"], digest=e["digest"]) for s, e in entry.items()}
+    except (OSError, ValueError, LookupError, AttributeError, TypeError) as error:
+        raise DataError(f"{path} is not a package's manifest ({error}); build it again") from error
+    splits = {s: split if split.digest else built.get(s, split) for s, split in task.splits.items()}
+    return replace(task, splits=splits)
 
 
 def _read_parquet(file: Path, task: Task, split: str) -> pa.Table:

@@ -17,14 +17,12 @@ import datasets
 from jfinteb.loaders.data import load_tables, open_origin
 from jfinteb.loaders.errors import UsageError
 from jfinteb.loaders.schema import features
-from jfinteb.loaders.task import Task, get_task, task_names
+from jfinteb.loaders.task import Task, declared_tasks
 
 __all__ = ["JFinTEB"]
 
 _CONFIGS = {
-    config: (get_task(name), splits)
-    for name in task_names()
-    for config, splits in get_task(name).configs.items()
+    config: (task, splits) for task in declared_tasks() for config, splits in task.configs.items()
 }
 
 

@@ -20,12 +20,16 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 __all__ = [
+    "Clean",
     "Kind",
+    "Recipe",
     "Role",
     "Source",
     "SourceFile",
     "Split",
     "Task",
+    "declared_tasks",
+    "find_task",
     "get_suite",
     "get_task",
     "suites",
@@ -109,6 +113,40 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Clean:
+    """How a task's `clean` variant is made, and what it then holds.
+
+    Attributes:
+        splits: declared rows and digests of the variant.
+        keep: column whose rows stay in the split they are in.
+        mask_queries: whether the documents' own queries are masked in them.
+        known_flaws: what an audit still finds in the variant; see `Task`.
+    """
+
+    splits: Mapping[str, Split]
+    keep: str | None = None
+    mask_queries: bool = False
+    known_flaws: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How a variant's rows follow from the sources of the task it varies.
+
+    Attributes:
+        base: name of that task.
+        name: `"clean"`, `"since"` (only months from `month` on) or `"dump"` (from another dump).
+        month: first month, `"YYYYMM"`.
+        rows: rows drawn a label, where that is not the paper's number.
+    """
+
+    base: str
+    name: str
+    month: str | None = None
+    rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """One task of the benchmark, as its card declares it.
 
@@ -121,6 +159,11 @@ class Task:
         metric: the reported metric, e.g. `"ndcg_at_10"`.
         splits: split name -> declared rows and digest.
         columns: extra text columns of the rows (of the queries, in retrieval).
+        source: where its rows come from.
+        other_sources: more ways to get them, by name; tried where the first is not at hand.
+        clean: how its clean variant is made.
+        known_flaws: what an audit finds and the card admits: check -> split -> number of rows.
+        recipe: how it was made from another task, for a variant; see `jfinteb.loaders.variants`.
         license: Hub licence identifier of the rows.
         redistributable: whether a public package may hold the rows.
         body: the card's prose (Markdown).
@@ -138,6 +181,10 @@ class Task:
     splits: Mapping[str, Split]
     columns: tuple[str, ...]
     source: Source
+    other_sources: Mapping[str, Source]
+    clean: Clean | None
+    known_flaws: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    recipe: Recipe | None = None
     license: str
     redistributable: bool
     attribution: str
@@ -177,7 +224,7 @@ def task_names() -> tuple[str, ...]:
 
 
 def get_task(name: str) -> Task:
-    """The task of that name or alias (the authors' config names are aliases).
+    """The task of that name or alias (the authors' config names are aliases), or a variant.
 
     Raises:
         UsageError: no such task; the message lists what exists.
@@ -185,25 +232,44 @@ def get_task(name: str) -> Task:
     >>> get_task("economy_watchers_survey_domain").name
     'ews_domain'
     """
-    tasks = _tasks()
-    for task in tasks.values():
+    task = find_task(name)
+    if task is None:
+        raise UsageError(f"no task {str(name)!r}; tasks: {', '.join(_tasks())}")
+    return task
+
+
+def declared_tasks() -> tuple[Task, ...]:
+    """All tasks of the cards, then the clean variant of each that declares one."""
+    tasks = tuple(_tasks().values())
+    return (*tasks, *(get_task(f"{task.name}_clean") for task in tasks if task.clean))
+
+
+def find_task(name: str) -> Task | None:
+    """As `get_task`; None where there is no such task."""
+    from jfinteb.loaders.variants import variant
+
+    for task in _tasks().values():
         if name == task.name or name in task.aliases:
             return task
-    raise UsageError(f"no task {str(name)!r}; tasks: {', '.join(tasks)}")
+    return variant(name, _tasks())
 
 
 def suites() -> dict[str, tuple[str, ...]]:
-    """Suite name -> task names. `jfinteb` is the paper's, `sample` the embedded synthetic data.
+    """Suite name -> task names.
+
+    `jfinteb` is the paper's; `jfinteb-clean` has the clean variants of its tasks; `sample` is the
+    embedded synthetic data.
 
     >>> {name: len(tasks) for name, tasks in suites().items()}
-    {'jfinteb': 11, 'all': 13, 'sample': 13}
+    {'jfinteb': 11, 'all': 13, 'sample': 13, 'jfinteb-clean': 11}
     """
     tasks = _tasks()
     named: dict[str, tuple[str, ...]] = {}
     for task in tasks.values():
         for suite in task.suites:
             named[suite] = (*named.get(suite, ()), task.name)
-    return {**named, "all": tuple(tasks), "sample": tuple(tasks)}
+    clean = tuple(f"{name}_clean" for name in named["jfinteb"])
+    return {**named, "all": tuple(tasks), "sample": tuple(tasks), "jfinteb-clean": clean}
 
 
 def get_suite(name: str) -> tuple[Task, ...]:
@@ -249,8 +315,7 @@ def read_task(path: Traversable) -> Task:
         card.expect("labels", len(set(labels)) == len(labels) > 1, "two or more different names")
     splits = card.section("splits")
     splits.expect_keys(_SPLITS[kind])
-    source = card.section("source")
-    files = source.section("files")
+    others = card.optional_section("other_sources")
     task = Task(
         name=name,
         title=card.text("title"),
@@ -262,12 +327,10 @@ def read_task(path: Traversable) -> Task:
         metric=card.choice("metric", (METRICS[kind],)),
         splits={split: _split(splits.section(split)) for split in _SPLITS[kind]},
         columns=_columns(card.section("columns")),
-        source=Source(
-            parser=source.text("parser"),
-            url=source.text("url"),
-            revision=source.optional_text("revision"),
-            files={key: _source_file(files.section(key)) for key in files.values},
-        ),
+        source=_source(card.section("source")),
+        other_sources={key: _source(others.section(key)) for key in others.values},
+        clean=_clean(card.optional_section("clean"), kind),
+        known_flaws=_known_flaws(card.optional_section("known_flaws"), _SPLITS[kind]),
         license=top.text("license"),
         redistributable=card.flag("redistributable"),
         attribution=card.text("attribution"),
@@ -275,9 +338,44 @@ def read_task(path: Traversable) -> Task:
         body=body,
         hub={key: value for key, value in front.items() if key != "jfinteb"},
     )
-    for reader in (card, source):
-        reader.finish()
+    card.finish()
     return task
+
+
+def _source(card: CardReader) -> Source:
+    files = card.section("files")
+    source = Source(
+        parser=card.text("parser"),
+        url=card.text("url"),
+        revision=card.optional_text("revision"),
+        files={key: _source_file(files.section(key)) for key in files.values},
+    )
+    card.finish()
+    return source
+
+
+def _clean(card: CardReader, kind: Kind) -> Clean | None:
+    if not card.values:
+        return None
+    splits = card.section("splits")
+    splits.expect_keys(_SPLITS[kind])
+    clean = Clean(
+        splits={split: _split(splits.section(split)) for split in _SPLITS[kind]},
+        keep=card.optional_text("keep"),
+        mask_queries=card.flag("mask_queries") if "mask_queries" in card.values else False,
+        known_flaws=_known_flaws(card.optional_section("known_flaws"), _SPLITS[kind]),
+    )
+    card.finish()
+    return clean
+
+
+def _known_flaws(card: CardReader, splits: tuple[str, ...]) -> dict[str, dict[str, int]]:
+    found = {}
+    for check in card.values:
+        counts = card.section(check)
+        counts.expect_known(splits)
+        found[check] = {split: counts.count(split) for split in counts.values}
+    return found
 
 
 def _columns(card: CardReader) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jfinteb.build.sources import chabsa, pairs, published
+from jfinteb.build.sources import chabsa, ews, pairs, published
 from jfinteb.build.sources.files import SourceFolder
 from jfinteb.loaders.task import Task
 
@@ -22,6 +22,7 @@ PARSERS: Mapping[str, Parser] = {
     "published_classification": published.classification,
     "published_retrieval": published.retrieval,
     "chabsa": chabsa.sentences,
+    "ews": ews.sampled,
     "pfmt": pairs.pfmt,
     "jafin": pairs.jafin,
     "multifin": published.multifin,

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+import lzma
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from jfinteb.loaders.errors import DataError, UnavailableError
 from jfinteb.loaders.files import sha256_of
-from jfinteb.loaders.task import Task
+from jfinteb.loaders.task import SourceFile, Task
 
 __all__ = ["SourceFolder", "json_lines"]
+
+_OPENERS: Mapping[str, Callable[..., IO[str]]] = {"": open, ".gz": gzip.open, ".xz": lzma.open}
 
 
 @dataclass(frozen=True)
@@ -22,8 +27,22 @@ class SourceFolder:
     path: Path
 
     def missing(self, task: Task) -> list[str]:
-        """Paths that the task's card names and the folder lacks."""
-        return [f.path for f in task.source.files.values() if not (self.path / f.path).is_file()]
+        """Paths that the task's source names and the folder lacks."""
+        return [file.path for file in task.source.files.values() if self._find(file) is None]
+
+    def choose(self, task: Task) -> Task | None:
+        """The task with the first of its sources whose files are all here; None without one."""
+        for source in (task.source, *task.other_sources.values()):
+            candidate = replace(task, source=source)
+            if not self.missing(candidate):
+                return candidate
+        return None
+
+    def _find(self, file: SourceFile) -> Path | None:
+        """A file as it is or, where no checksum speaks of its bytes, with `.gz` or `.xz` behind."""
+        suffixes = _OPENERS if file.sha256 is None else ("",)
+        paths = (self.path / f"{file.path}{suffix}" for suffix in suffixes)
+        return next((path for path in paths if path.is_file()), None)
 
     def file(self, task: Task, key: str) -> Path:
         """The file that the card calls `key`, after its checksum is checked.
@@ -33,8 +52,8 @@ class SourceFolder:
             DataError: its SHA-256 is not the card's.
         """
         wanted = task.source.files[key]
-        path = self.path / wanted.path
-        if not path.is_file():
+        path = self._find(wanted)
+        if path is None:
             raise UnavailableError(
                 f"{task.name}: no {wanted.path} in {self.path}; get it from {task.source.url}"
             )
@@ -49,24 +68,23 @@ class SourceFolder:
         return path
 
 
-def json_lines(path: Path, task: Task, *keys: str) -> Iterator[dict[str, Any]]:
+def json_lines(path: Path, task: Task | str, *keys: str) -> Iterator[dict[str, Any]]:
     """Objects of a JSON Lines file, each with all of `keys`.
 
     Raises:
         DataError: a line that is not a JSON object in UTF-8, or lacks a key.
     """
-    with path.open(encoding="utf-8") as lines:
+    name = task if isinstance(task, str) else task.name
+    with _OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8") as lines:
         try:
             for number, line in enumerate(lines, start=1):
                 row = json.loads(line)
                 lacking = [k for k in keys if not isinstance(row, dict) or k not in row]
                 if lacking:
                     raise DataError(
-                        f"{task.name}: {path.name} line {number} has no {lacking[0]!r}, "
+                        f"{name}: {path.name} line {number} has no {lacking[0]!r}, "
                         f"expected an object with {', '.join(keys)}"
                     )
                 yield row
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise DataError(
-                f"{task.name}: {path.name} is not JSON Lines in UTF-8: {error}"
-            ) from error
+        except (ValueError, EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
+            raise DataError(f"{name}: {path.name} is not JSON Lines in UTF-8: {error}") from error

@@ -80,6 +80,14 @@ class TextEncoder(ABC):
     def dimensions(self) -> int:
         """Length of a raw vector, before `truncate_dim`."""
 
+    def check_dimensions(self) -> None:
+        """Raise UsageError where more dimensions are asked for than a vector has."""
+        kept = self.spec.truncate_dim
+        if kept is not None and kept > self.dimensions:
+            raise UsageError(
+                f"truncate-dim is {kept}, {self.spec.model} has {self.dimensions} dimensions"
+            )
+
     @abstractmethod
     def embed(self, strings: Sequence[str], prompt: str) -> Embedded:
         """Raw vectors of different strings, each beginning with `prompt`; never an empty list."""

@@ -43,6 +43,7 @@ class LexicalEncoder(TextEncoder):
                 normalize=options.normalize is not False,
             )
         )
+        self.check_dimensions()
         self._hashing = HashingVectorizer(
             analyzer="char", ngram_range=(1, 3), n_features=DIMENSIONS, norm=None, lowercase=False
         )

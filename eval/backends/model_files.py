@@ -41,6 +41,7 @@ class Declared:
     pool_prompt: bool = True
     normalize: bool = False
     max_length: int | None = None
+    lower_case: bool = False
     prompts: Mapping[str, str] = field(default_factory=dict)
     other_modules: tuple[str, ...] = ()
 
@@ -79,6 +80,11 @@ class ModelFiles:
             if self.name.count("/") > 1 or self.name.startswith((".", "/", "~")):
                 raise ModelError(f"no folder {self.name!r}; expected a model folder or a hub id")
             return
+        if self.revision is not None:
+            raise ModelError(
+                f"--revision {self.revision} goes with a hub id, and {self.name} is a folder; "
+                "leave it out"
+            )
         if not (folder / "config.json").is_file():
             raise ModelError(
                 f"{self.name} has no config.json; expected a transformers model folder"
@@ -96,11 +102,19 @@ class ModelFiles:
                 "tokenizer.save_pretrained(folder)"
             )
 
-    def resolved_revision(self, config: Any) -> str:
-        """The hub commit, or a fingerprint of every file of the folder that can change a vector."""
+    def resolved_revision(self) -> str:
+        """The hub commit, or a fingerprint of every file of the folder that can change a vector.
+
+        To be asked once the configuration has been read: the commit is where the cache put it.
+        """
         folder = self.folder
         if folder is None:
-            return str(getattr(config, "_commit_hash", None) or self.revision or "unknown")
+            from huggingface_hub import try_to_load_from_cache
+
+            config = try_to_load_from_cache(self.name, "config.json", revision=self.revision)
+            if isinstance(config, str):
+                return Path(config).parent.name
+            raise ModelError(f"{self.name}: found no commit in the hub's cache; give --revision")
         digest = hashlib.sha256()
         for path in sorted(folder.rglob("*"), key=lambda p: p.relative_to(folder).as_posix()):
             relative = path.relative_to(folder)
@@ -124,6 +138,7 @@ class ModelFiles:
             pool_prompt=bool(pooling.get("include_prompt", True)),
             normalize=any(kind == "Normalize" for kind, _ in kinds),
             max_length=transformer.get("max_seq_length"),
+            lower_case=bool(transformer.get("do_lower_case", False)),
             prompts={k: v for k, v in (general.get("prompts") or {}).items() if v},
             other_modules=tuple(kind for kind, _ in kinds if kind not in covered),
         )

@@ -59,7 +59,7 @@ class TransformersEncoder(TextEncoder):
         super().__init__(
             EncoderSpec(
                 model=files.title,
-                revision=files.resolved_revision(self._config),
+                revision=files.resolved_revision(),
                 backend="transformers",
                 pooling=pooling,
                 layer=options.layer,
@@ -72,6 +72,8 @@ class TransformersEncoder(TextEncoder):
                 dtype=_dtype_name(options.dtype, self._config),
             )
         )
+        if files.folder is None:  # the weights come later, and must be of the same commit
+            self._common["revision"] = self.spec.revision
         self._tokens = Tokens(
             self._tokenizer,
             model=options.model,
@@ -82,6 +84,7 @@ class TransformersEncoder(TextEncoder):
         )
         self._hidden = int(self._config.get_text_config().hidden_size)
         self._check_layer()
+        self.check_dimensions()
         self._device = _device(options.device)
         self._budget = options.batch_tokens or _BATCH_TOKENS[self._device.type]
         self._loaded: torch.nn.Module | None = None
@@ -240,6 +243,8 @@ def _notes(options: EncoderOptions, declared: Declared, pooling: str) -> list[st
         notes.append(f"pooling {pooling} ({source})")
     elif declared.other_modules:
         notes.append(f"modules of the model not run: {', '.join(declared.other_modules)}")
+    if declared.lower_case:
+        notes.append("warning: the model declares do_lower_case, which is not applied")
     if declared.prompts and not any(options.prompts.values()):
         shown = ", ".join(f"{name}={text!r}" for name, text in declared.prompts.items())
         notes.append(f"warning: the model declares prompts ({shown}) and is run with none")

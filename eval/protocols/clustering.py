@@ -47,8 +47,8 @@ def run(
     for split, values in labels.items():
         if len(set(values)) < 2 or len(values) < len(task.labels):
             raise DataError(
-                f"{task.name}/{split} has {len(values)} rows of {len(set(values))} labels, expected "
-                f"two labels or more and at least a row for each of {len(task.labels)} clusters"
+                f"{task.name}/{split} has {len(values)} rows of {len(set(values))} labels, "
+                f"expected two labels and {len(task.labels)} rows (one a cluster) or more"
             )
     notes: list[str] = []
     validation = {

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from jfinteb.build.__main__ import _tables
+from jfinteb.build.recipe import tables_of
 from jfinteb.build.sources import PARSERS
 from jfinteb.build.sources.files import SourceFolder, json_lines
 from jfinteb.loaders.errors import DataError, JfintebError, UnavailableError
@@ -41,13 +41,14 @@ def write_zip(folder: Path, members: Mapping[str, bytes | dict[str, Any]]) -> So
 
 
 def parse(task: str, folder: SourceFolder) -> dict[str, list[dict[str, Any]]]:
-    found = get_task(task)
+    found = folder.choose(get_task(task))
+    assert found is not None
     return PARSERS[found.source.parser](found, folder)
 
 
 def line(kind: type[JfintebError], task: str | Task, folder: SourceFolder) -> str:
     with pytest.raises(kind) as caught:
-        _tables(get_task(task) if isinstance(task, str) else task, folder)
+        tables_of(get_task(task) if isinstance(task, str) else task, folder)
     assert type(caught.value) is kind
     assert "\n" not in str(caught.value)
     return str(caught.value)
@@ -188,7 +189,8 @@ def with_source(name: str, **files: SourceFile) -> Task:
 
 def test_wrong_sha256(tmp_path: Path) -> None:
     (tmp_path / "pfmt").mkdir()
-    (tmp_path / "pfmt" / "question.jsonl").write_text("{}\n", encoding="utf-8")
+    for name in ("question", "model_answer_gpt-4o"):
+        (tmp_path / "pfmt" / f"{name}.jsonl").write_text("{}\n", encoding="utf-8")
     # sha256 of "{}\n", by sha256sum
     assert line(DataError, "pfmt", SourceFolder(tmp_path)) == (
         "pfmt: pfmt/question.jsonl has sha256 ca3d163bab05…, the card declares 1946989e52f1…; "

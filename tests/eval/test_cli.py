@@ -147,8 +147,11 @@ def test_show_without_results(tmp_path: Path, capsys: Capture) -> None:
 
 def run_script(output: Path, seed: str, tasks: str) -> dict[str, object]:
     subprocess.run(
-        [sys.executable, str(ROOT / "eval" / "run.py"), "--model", "lexical", "--suite", "sample"]
-        + ["--tasks", tasks, "--output", str(output)],
+        [
+            *(sys.executable, str(ROOT / "eval" / "run.py")),
+            *("--model", "lexical", "--suite", "sample"),
+            *("--tasks", tasks, "--output", str(output)),
+        ],
         check=True,
         capture_output=True,
         cwd=output.parent,

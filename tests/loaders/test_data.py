@@ -218,7 +218,7 @@ def test_relevant_id_not_in_the_corpus(sample_package: Path) -> None:
     )
     message = line(DataError, "jafin", "validation", sample_package)
     assert message.startswith("jafin/validation: 298 relevant ids are not in the corpus: '")
-    assert load("jafin", "corpus", data=sample_package).num_rows == 1490
+    assert "rows have changed" in line(DataError, "jafin", "corpus", sample_package)
 
 
 def test_wrong_row_count(sample_package: Path) -> None:
@@ -296,38 +296,42 @@ def test_hub(hub: str, python: Any, tmp_path: Path) -> None:
     asked = [
         ["jafin", "me/good@v9"],
         ["chabsa", "me/good@v9"],
-        ["jafin", "me/good@v8"],
-        ["jafin", "me/gated"],
-        ["jafin", "me/missing"],
+        ["chabsa", "me/good@v8"],
+        ["chabsa", "me/gated"],
+        ["chabsa", "me/missing"],
+        ["pfmt", "me/good@v9"],
     ]
     program = ["-c", ASK, json.dumps(asked)]
     done = python(program, cwd=tmp_path, HF_ENDPOINT=hub, HF_HUB_OFFLINE="0")
     assert done.returncode == 0, done.stderr
-    good, no_task, no_revision, gated, missing = json.loads(done.stdout)
+    good, no_task, no_revision, gated, missing, not_shipped = json.loads(done.stdout)
     assert good == {"validation": 298, "test": 1192, "corpus": 1490}
     hint = "offline, give --data with a folder made by python -m jfinteb.build"
     assert no_task[0] == no_revision[0] == gated[0] == missing[0] == "UnavailableError"
     assert no_task[1].startswith("chabsa: cannot get data/chabsa/train.parquet of me/good at v9 (")
     assert no_task[1].endswith(f"EntryNotFoundError); {hint}")
-    assert "data/jafin/validation.parquet of me/good at v8 (" in no_revision[1]
+    assert "data/chabsa/train.parquet of me/good at v8 (" in no_revision[1]
     assert gated[1] == (
-        "jafin: me/gated is gated; accept its terms on its page and log in with `hf auth login`"
+        "chabsa: me/gated is gated; accept its terms on its page and log in with `hf auth login`"
     )
     assert missing[1] == (
-        "jafin: cannot get data/jafin/validation.parquet of me/missing at main "
+        "chabsa: cannot get data/chabsa/train.parquet of me/missing at main "
         f"(RepositoryNotFoundError); {hint}"
     )
+    assert not_shipped[0] == "UnavailableError"
+    assert not_shipped[1].startswith("pfmt: not in me/good, since its rows may not be redistribut")
+    assert "python -m jfinteb.build --source DIR --tasks pfmt" in not_shipped[1]
 
 
 @pytest.mark.parametrize("offline", ["0", "1"])
 def test_hub_out_of_reach(offline: str, python: Any, tmp_path: Path) -> None:
     impatient = "import time\ntime.sleep = lambda seconds: None\n"  # the client waits, retrying
-    program = ["-c", impatient + ASK, json.dumps([["jafin", None]])]
+    program = ["-c", impatient + ASK, json.dumps([["chabsa", None], ["pfmt", None]])]
     done = python(program, cwd=tmp_path, HF_ENDPOINT="http://127.0.0.1:9", HF_HUB_OFFLINE=offline)
     assert done.returncode == 0, done.stderr
-    [[kind, message]] = json.loads(done.stdout)
-    assert kind == "UnavailableError"
-    assert message.startswith(
-        "jafin: cannot get data/jafin/validation.parquet of retarfi/jfinteb at v1.0.0 ("
-    )
+    [[kind, message], [second_kind, second]] = json.loads(done.stdout)
+    assert kind == second_kind == "UnavailableError"
+    reason = "cannot get data/chabsa/train.parquet of retarfi/jfinteb at v1.0.0 ("
+    assert message.startswith(f"chabsa: {reason}")
+    assert second.startswith("pfmt: cannot get ")
     assert "\n" not in message

@@ -103,6 +103,7 @@ def test_suites() -> None:
         "jfinteb": 11,
         "all": 13,
         "sample": 13,
+        "jfinteb-clean": 11,
     }
     left_out = set(NAMES) - {task.name for task in get_suite("jfinteb")}
     assert left_out == {"industry33", "multifin_ja"}
@@ -114,7 +115,7 @@ def test_unknown_names_say_what_exists() -> None:
     assert str(task.value) == f"no task 'chabsaa'; tasks: {', '.join(NAMES)}"
     with pytest.raises(UsageError) as suite:
         get_suite("big")
-    assert str(suite.value) == "no suite 'big'; suites: jfinteb, all, sample"
+    assert str(suite.value) == "no suite 'big'; suites: jfinteb, all, sample, jfinteb-clean"
 
 
 def test_configs() -> None:
