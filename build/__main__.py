@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from jfinteb.build.fetch import cache_folder, download_progress, fetch_source
 from jfinteb.build.hub import write_package
 from jfinteb.build.recipe import tables_of
 from jfinteb.build.sources.files import SourceFolder
@@ -30,6 +31,7 @@ examples:
   python -m jfinteb.build --source DIR --out hub
   python -m jfinteb.build --source DIR --out hub --tasks chabsa,pfmt
   python -m jfinteb.build --source DIR --out retarfi/jfinteb   # for load_dataset in this folder
+  python -m jfinteb.build --fetch --out hub
   python -m jfinteb.build --source DIR --out hub --suite jfinteb-clean
   python -m jfinteb.build --source DIR --out hub --tasks ews_domain --since 2024-07 \\
       --rows-per-label 200
@@ -39,7 +41,17 @@ examples:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     parser = Parser(prog="python -m jfinteb.build", description=_HELP, epilog=_EXAMPLES)
-    parser.add_argument("--source", type=Path, required=True, metavar="DIR", help="raw files")
+    parser.add_argument("--source", type=Path, metavar="DIR", help="folder of raw files")
+    parser.add_argument(
+        "--fetch",
+        action="store_true",
+        help="download what the folder lacks; without --source, into the user's cache",
+    )
+    parser.add_argument(
+        "--public",
+        action="store_true",
+        help="leave out tasks whose rows may not be redistributed",
+    )
     parser.add_argument("--suite", default="all", metavar="NAME", help="default: all")
     parser.add_argument("--tasks", type=names, metavar="A,B", help="only these tasks")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="package folder")
@@ -51,7 +63,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--rows-per-label", type=int, metavar="N", help="with --since: rows drawn")
     args = parser.parse_args(argv)
-    return guarded(lambda: build(args.source, _wanted(args), args.out, args.suite))
+    return guarded(lambda: _build(args))
+
+
+def _build(args: argparse.Namespace) -> int:
+    wanted = _wanted(args)
+    if not args.fetch:
+        if args.source is None:
+            raise UsageError("give --source with the folder of raw files, or --fetch to download")
+        return build(args.source, wanted, args.out, args.suite, public=args.public)
+    with download_progress(Console(stderr=True)) as progress:
+        source = args.source or cache_folder()
+        source.mkdir(parents=True, exist_ok=True)
+
+        def fetch(url: str, target: Path, sha256: str | None) -> None:
+            fetch_source(url, target, sha256, progress)
+
+        return build(source, wanted, args.out, args.suite, public=args.public, fetch=fetch)
 
 
 def _month(text: str) -> str:
@@ -75,16 +103,42 @@ def _wanted(args: argparse.Namespace) -> Sequence[str] | None:
     return [f"{get_task(name).name}_since_{args.since}{rows}" for name in args.tasks]
 
 
-def build(source: Path, tasks: Sequence[str] | None, out: Path, suite: str = "all") -> int:
-    """Build `tasks` (None: all of the suite that can be) from `source` into the package `out`."""
+def build(
+    source: Path,
+    tasks: Sequence[str] | None,
+    out: Path,
+    suite: str = "all",
+    *,
+    public: bool = False,
+    fetch: Callable[[str, Path, str | None], object] | None = None,
+) -> int:
+    """Build `tasks` (None: all of the suite that can be) from `source` into the package `out`.
+
+    Args:
+        source: folder of raw files.
+        tasks: names, also of variants.
+        out: package folder.
+        suite: what is built where `tasks` is None.
+        public: leave out tasks whose rows may not be redistributed.
+        fetch: gets a file that the folder lacks; see `SourceFolder`.
+
+    Returns:
+        The exit code, 0.
+    """
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     if not source.is_dir():
         raise UsageError(f"no folder {source}; expected the folder of raw sources")
-    folder = SourceFolder(source)
+    folder = SourceFolder(source, fetch)
     if tasks is None:
         wanted = _available(folder, get_suite(suite), console)
     else:
         wanted = [get_task(name) for name in tasks]
+    if public:
+        for task in (task for task in wanted if not task.redistributable):
+            console.print(
+                f"left out: {task.name} (its rows may not be redistributed)", markup=False
+            )
+        wanted = [task for task in wanted if task.redistributable]
     tables = {}
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:

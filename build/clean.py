@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from jfinteb.build.split import shuffled_parts
@@ -150,9 +151,15 @@ def mask_name(text: str, name: str) -> str:
 
 def _folded(text: str) -> tuple[str, list[int]]:
     """The folded text, and for each of its positions the position in `text` it came from."""
-    pieces = [_fold(character) for character in text]
-    origin = [i for i, piece in enumerate(pieces) for _ in piece]
+    starts = [i for i, character in enumerate(text) if not i or not _joins(character)]
+    pieces = [_fold(text[a:b]) for a, b in pairwise([*starts, len(text)])]
+    origin = [start for start, piece in zip(starts, pieces, strict=True) for _ in piece]
     return "".join(pieces), [*origin, len(text)]
+
+
+def _joins(character: str) -> bool:
+    """Whether a character becomes one with the one before it, as a (half-width) voicing mark."""
+    return unicodedata.combining(unicodedata.normalize("NFKD", character)[0]) > 0
 
 
 def _fold(text: str) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from jfinteb.build.licenses import LICENSES_FILE, package_licenses
 from jfinteb.loaders.data import MANIFEST, parquet_path
 from jfinteb.loaders.errors import UsageError
 from jfinteb.loaders.schema import check_relevance, verify
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MANIFEST", "write_package"]
 
-_ENTRIES = {MANIFEST, "README.md", "data"}
+_ENTRIES = {MANIFEST, "README.md", LICENSES_FILE, "data"}
 Tables = Mapping[str, "pa.Table"]
 
 
@@ -58,6 +59,7 @@ def write_package(out: Path, tables: Mapping[str, Tables]) -> dict[str, Any]:
         manifest = {name: manifest[name] for name in sorted(manifest)}
         _write_text(work / MANIFEST, json.dumps(manifest, indent=2) + "\n")
         _write_text(work / "README.md", readme(manifest, work))
+        _write_text(work / LICENSES_FILE, package_licenses(manifest))
         work.chmod(0o755)
         _replace(out, work)
     except OSError as error:

@@ -96,10 +96,14 @@ class Split:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """A raw file, relative to the folder given as `--source`."""
+    """A raw file: where it stands in the folder given as `--source`, and where to fetch it.
+
+    `url` is http(s), or `hf://datasets/<owner>/<name>@<revision>/<path>`.
+    """
 
     path: str
     sha256: str | None = None
+    url: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -391,6 +395,10 @@ def _split(card: CardReader) -> Split:
 
 
 def _source_file(card: CardReader) -> SourceFile:
-    found = SourceFile(path=card.text("path"), sha256=card.optional_text("sha256"))
+    found = SourceFile(
+        path=card.text("path"),
+        sha256=card.optional_text("sha256"),
+        url=card.optional_text("url"),
+    )
     card.finish()
     return found

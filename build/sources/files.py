@@ -22,13 +22,21 @@ _OPENERS: Mapping[str, Callable[..., IO[str]]] = {"": open, ".gz": gzip.open, ".
 
 @dataclass(frozen=True)
 class SourceFolder:
-    """The folder given as `--source`."""
+    """The folder given as `--source`.
+
+    `fetch` gets a file that is not there, for its URL and SHA-256, under the name given to it.
+    """
 
     path: Path
+    fetch: Callable[[str, Path, str | None], object] | None = None
 
     def missing(self, task: Task) -> list[str]:
         """Paths that the task's source names and the folder lacks."""
-        return [file.path for file in task.source.files.values() if self._find(file) is None]
+        return [
+            file.path
+            for file in task.source.files.values()
+            if self._find(file) is None and (self.fetch is None or file.url is None)
+        ]
 
     def choose(self, task: Task) -> Task | None:
         """The task with the first of its sources whose files are all here; None without one."""
@@ -53,6 +61,9 @@ class SourceFolder:
         """
         wanted = task.source.files[key]
         path = self._find(wanted)
+        if path is None and self.fetch is not None and wanted.url is not None:
+            path = self.path / wanted.path
+            self.fetch(wanted.url, path, wanted.sha256)
         if path is None:
             raise UnavailableError(
                 f"{task.name}: no {wanted.path} in {self.path}; get it from {task.source.url}"

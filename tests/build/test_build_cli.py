@@ -50,6 +50,7 @@ def test_all_that_can_be_built(
     ) in told.err
     assert told.err.count("left out: ") == 11
     assert set(tree(out)) == {
+        "LICENSES.md",
         "README.md",
         "manifest.json",
         "data/jafin-corpus/corpus.parquet",

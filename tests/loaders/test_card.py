@@ -164,7 +164,7 @@ FAULTS = {
     "unknown key of a file": (
         'sha256: "cd"',
         'md5: "cd"',
-        "mine.md: unknown key jfinteb.source.files.rows.md5; known here: path, sha256",
+        "mine.md: unknown key jfinteb.source.files.rows.md5; known here: path, sha256, url",
     ),
     "number as revision": (
         'revision: "1.0"',

@@ -1,0 +1,184 @@
+"""The clean recipe and the fresh variants, on rows by hand and on the real sets."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jfinteb.build.__main__ import main
+from jfinteb.build.clean import MASK, clean, mask_name
+from jfinteb.build.recipe import rows_of
+from jfinteb.build.sources.files import SourceFolder
+from jfinteb.loaders import load
+from jfinteb.loaders.errors import DataError, UsageError
+from jfinteb.loaders.task import get_suite, get_task
+from jfinteb.loaders.variants import variant
+
+Rows = list[dict[str, Any]]
+DOMAINS = get_task("ews_domain").labels
+
+
+def labelled(split: str, *rows: tuple[str, int]) -> Rows:
+    return [
+        {"id": f"{split}-{n}", "text": text, "label": DOMAINS[label]}
+        for n, (text, label) in enumerate(rows)
+    ]
+
+
+def test_duplicates_contradictions_and_empty_texts_leave() -> None:
+    rows = {
+        "train": labelled(
+            "train", *((f"文{n}", n % 3) for n in range(30)), ("ＡＢＣ", 0), ("　", 1)
+        ),
+        "validation": labelled("validation", ("ABC ", 0), ("異論", 1)),
+        "test": labelled("test", ("異論", 2), ("文0", 0)),
+    }
+    splits, changes = clean(get_task("ews_domain"), rows)
+    assert changes == {
+        "duplicate text": 2,  # "ABC " is ＡＢＣ, 文0 stands twice
+        "same text under several labels": 2,
+        "empty text": 1,
+    }
+    texts = [row["text"] for split in splits.values() for row in split]
+    assert sorted(texts) == sorted([*(f"文{n}" for n in range(30)), "ＡＢＣ"])
+    # 11 rows of label 0: int(7.7), int(1.1), the rest; 10 of the others
+    assert {s: len(r) for s, r in splits.items()} == {"train": 21, "validation": 3, "test": 7}
+    for split in splits.values():
+        assert {row["label"] for row in split} == set(DOMAINS)
+
+
+def test_a_label_of_three_rows_stands_in_every_split_and_one_of_two_does_not() -> None:
+    rows = {
+        "train": labelled("train", *((f"多い{n}", 0) for n in range(20)), ("三1", 1), ("二1", 2)),
+        "validation": labelled("validation", ("三2", 1)),
+        "test": labelled("test", ("三3", 1), ("二2", 2)),
+    }
+    splits, _ = clean(get_task("ews_domain"), rows)
+    for split in splits.values():
+        assert sum(row["label"] == DOMAINS[1] for row in split) == 1
+    counts = Counter(row["label"] for split in splits.values() for row in split)
+    assert counts == {DOMAINS[0]: 20, DOMAINS[1]: 3, DOMAINS[2]: 2}
+
+
+def test_retrieval_merges_documents_with_all_their_gold() -> None:
+    rows = {
+        "validation": [
+            {"id": "v0", "query": "甲", "relevant_docs": ["1"], "category": "x"},
+            {"id": "v1", "query": "空", "relevant_docs": ["4"], "category": "x"},
+        ],
+        "test": [
+            {"id": "t0", "query": "乙", "relevant_docs": ["2"], "category": "x"},
+            {"id": "t1", "query": "甲 ", "relevant_docs": ["3"], "category": "x"},
+        ],
+        "corpus": [
+            {"docid": "1", "text": "同じ"},
+            {"docid": "2", "text": "同じ\n"},
+            {"docid": "3", "text": "別"},
+            {"docid": "4", "text": ""},
+        ],
+    }
+    splits, changes = clean(get_task("pfmt"), rows)
+    assert splits["corpus"] == [{"docid": "1", "text": "同じ"}, {"docid": "3", "text": "別"}]
+    queries = {q["query"]: q["relevant_docs"] for q in splits["validation"] + splits["test"]}
+    assert queries == {"甲": ["1", "3"], "乙": ["1"]}
+    assert changes == {
+        "duplicate document": 1,
+        "empty document": 1,
+        "duplicate query": 1,
+        "query whose document is empty": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "masked"),
+    [
+        ("ABC商事は", "ＡＢＣ商事", f"{MASK}は"),
+        ("㈱エイ・ﾋﾞｰ（エイ・ビー）", "エイ・ビー", f"㈱{MASK}（{MASK}）"),
+        ("a+bはaabではない", "A+B", f"{MASK}はaabではない"),
+        ("名なし", "", "名なし"),
+        ("ほかの社", "当社", "ほかの社"),
+    ],
+)
+def test_a_name_is_masked_up_to_width_and_case(text: str, name: str, masked: str) -> None:
+    assert mask_name(text, name) == masked
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["chabsa_since_202406", "ews_domain_since", "ews_domain_since_202413", "pfmt_dump", "x_clean",
+     "ews_domain_clean_202406", "ews_domain_clean_clean"],
+)  # fmt: skip
+def test_variants_that_do_not_exist(name: str) -> None:
+    tasks = {task.name: task for task in get_suite("all")}
+    assert variant(name, tasks) is None
+    with pytest.raises(UsageError, match="no task"):
+        get_task(name)
+
+
+def test_variants_never_enter_the_papers_suites() -> None:
+    for name in ("ews_domain_clean", "ews_domain_since_202406", "ews_domain_since_202406_n50"):
+        task = get_task(name)
+        assert "jfinteb" not in task.suites
+        assert task.recipe is not None and task.recipe.base == "ews_domain"
+        assert task.title != get_task("ews_domain").title
+
+
+def test_clean_real_sets_have_no_text_twice(data_folder: Path) -> None:
+    for name in ("wikinews_clean", "industry33_clean", "wikinews_retrieval_clean"):
+        rows, _ = rows_of(get_task(name), SourceFolder(data_folder))
+        texts = [
+            unicodedata.normalize("NFKC", row.get("text", row.get("query"))).strip()
+            for split in rows.values()
+            for row in split
+        ]
+        assert all(texts)
+        if name != "wikinews_retrieval_clean":
+            assert len(set(texts)) == len(texts)
+
+
+def test_fresh_variants(
+    data_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "fresh"
+    options = ["--source", str(data_folder), "--out", str(out), "--tasks", "ews_reason"]
+    assert main([*options, "--since", "2024-07"]) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "expected 1000 or more; draw fewer a label (--rows-per-label, at most" in error
+    assert not out.exists()
+    assert main([*options, "--since", "2024-07", "--rows-per-label", "10"]) == 0
+    name = "ews_reason_since_202407_n10"
+    test = load(name, "test", data=out)
+    assert test.num_rows == 13 * 5
+    assert min(i.split("-")[1] for i in test["id"]) >= "202407"
+    (out / "manifest.json").write_text(
+        (out / "manifest.json").read_text(encoding="utf-8").replace('"digest": "', '"digest": "0'),
+        encoding="utf-8",
+    )
+    with pytest.raises(DataError, match="rows have changed"):
+        load(name, "test", data=out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--since", "2024"], "found '2024', expected YYYY-MM"),
+        (["--since", "2024-13"], "found '2024-13', expected YYYY-MM"),
+        (["--since", "2024-07"], "--since wants --tasks"),
+        (["--since", "2024-07", "--tasks", "chabsa"], "no task 'chabsa_since_202407'"),
+        (["--rows-per-label", "20"], "--rows-per-label goes with --since"),
+        (["--since", "2024-07", "--tasks", "ews_domain", "--rows-per-label", "1"], "10 or more"),
+    ],
+)
+def test_mistakes(
+    arguments: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code = main(["--source", str(tmp_path), "--out", str(tmp_path / "o"), *arguments])
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    assert code == 2
+    assert says in capsys.readouterr().err
