@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jfinteb.build import audit as command
 from jfinteb.build.audit import TaskAudit, audit, main
-from jfinteb.build.findings import Check, Severity, declare, finding
-from jfinteb.build.measures import Lengths, Repeats, lengths
+from jfinteb.build.audit import core as command
+from jfinteb.build.audit.findings import Check, Severity, declare, finding
+from jfinteb.build.audit.measures import Lengths, Repeats, lengths
 from jfinteb.loaders.errors import DataError, UnavailableError, UsageError
 from jfinteb.loaders.task import get_task
 

@@ -429,7 +429,7 @@ def test_redirects_to_elsewhere(server: Server, target: Path, place: str) -> Non
 def test_never_from_https_to_http() -> None:
     import requests
 
-    from jfinteb.build.transfer import _Session
+    from jfinteb.build.fetch.transfer import _Session
 
     response = requests.Response()
     response.status_code, response.url = 302, "https://example.org/a?token=hush"

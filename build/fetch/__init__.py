@@ -15,8 +15,8 @@ from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING
 
-from jfinteb.build.part import Part, Wanted
-from jfinteb.build.transfer import Transfer, TransientError, shown
+from jfinteb.build.fetch.part import Part, Wanted
+from jfinteb.build.fetch.transfer import Transfer, TransientError, shown
 from jfinteb.loaders.errors import DataError, UnavailableError, UsageError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from requests import exceptions
 from urllib3.exceptions import HTTPError, InvalidHeader
 from urllib3.util import Retry
 
-from jfinteb.build.part import Part, Wanted
+from jfinteb.build.fetch.part import Part, Wanted
 from jfinteb.loaders.errors import DataError, UnavailableError
 
 if TYPE_CHECKING:

@@ -1,9 +1,8 @@
-"""Audit a package folder: what its rows are like, and what is wrong with them.
+"""Audit a package: what is in it, and what is wrong with it.
 
 The package is read as it stands, whether or not it satisfies its cards. How things are counted is
-said where they are: flaws in `jfinteb.build.findings.Check`, numbers in `jfinteb.build.measures`,
-what is the same text and what is empty in `jfinteb.build.rows`, the ceiling of retrieval in
-`jfinteb.loaders.ceiling`.
+said where they are: flaws in `findings.Check`, numbers in `measures`, what is the same text and
+what is empty in `rows`, the ceiling of retrieval in `jfinteb.loaders.ceiling`.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from jfinteb.build.audit_table import print_audits
-from jfinteb.build.checks import findings
-from jfinteb.build.findings import Check, Finding, Severity, declare, finding
-from jfinteb.build.measures import Repeats, SplitAudit, Tokenizer, measure, repeats
-from jfinteb.build.rows import Rows, read_rows
+from jfinteb.build.audit.checks import findings
+from jfinteb.build.audit.findings import Check, Finding, Severity, declare, finding
+from jfinteb.build.audit.measures import Repeats, SplitAudit, Tokenizer, measure, repeats
+from jfinteb.build.audit.rows import Rows, read_rows
+from jfinteb.build.audit.table import print_audits
 from jfinteb.loaders.cli import Parser, guarded, names
 from jfinteb.loaders.data import Folder, parquet_path
 from jfinteb.loaders.errors import DataError, UnavailableError, UsageError
@@ -181,7 +180,3 @@ def _write_json(path: Path, audits: Sequence[TaskAudit]) -> None:
         write_whole(path, text + "\n")
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}") from error
-
-
-if __name__ == "__main__":
-    sys.exit(main())

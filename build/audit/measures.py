@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from unicodedata import is_normalized
 
-from jfinteb.build.rows import Rows, is_empty
+from jfinteb.build.audit.rows import Rows, is_empty
 from jfinteb.loaders.ceiling import ceiling
 
 __all__ = ["Lengths", "Repeats", "SplitAudit", "Tokenizer", "lengths", "measure", "repeats"]

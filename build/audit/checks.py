@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html.entities import html5
 from itertools import compress
 
-from jfinteb.build.findings import Check, Finding, finding
-from jfinteb.build.measures import repeats
-from jfinteb.build.rows import Rows, is_empty
+from jfinteb.build.audit.findings import Check, Finding, finding
+from jfinteb.build.audit.measures import repeats
+from jfinteb.build.audit.rows import Rows, is_empty
 from jfinteb.loaders.task import CORPUS
 
 __all__ = ["findings"]

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from jfinteb.build.findings import Finding, Severity
-from jfinteb.build.measures import Lengths, Repeats, SplitAudit
+from jfinteb.build.audit.findings import Finding, Severity
+from jfinteb.build.audit.measures import Lengths, Repeats, SplitAudit
 from jfinteb.loaders.task import CORPUS
 
 if TYPE_CHECKING:
