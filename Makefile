@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+# the package must also load with datasets 3, which cannot stand beside datasets 5
+VENV3 := .venv-datasets3
 
 .PHONY: demo test lint types bench clean install
 
@@ -19,8 +21,13 @@ demo: $(INSTALLED)
 	$(BIN)/python eval/run.py --suite sample --model lexical --output results
 	$(BIN)/jfinteb show results
 
-test: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+$(VENV3)/.installed:
+	$(PYTHON) -m venv $(VENV3)
+	$(VENV3)/bin/python -m pip install --quiet --disable-pip-version-check datasets==3.6.0 PyYAML
+	touch $@
+
+test: $(INSTALLED) $(VENV3)/.installed
+	JFINTEB_DATASETS3=$(CURDIR)/$(VENV3)/bin/python $(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
@@ -35,5 +42,5 @@ bench: $(INSTALLED)
 	$(BIN)/python -m pytest tests/bench -p no:xdist -s
 
 clean:
-	rm -rf $(VENV) .build .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(VENV3) .build .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

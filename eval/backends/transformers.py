@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import inspect
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -21,6 +23,7 @@ from jfinteb.loaders.errors import UsageError
 __all__ = ["TransformersEncoder", "batches"]
 
 _DTYPES = ("float32", "bfloat16", "float16", "auto")
+_TRIM_EVERY = 32  # batches
 _BATCH_TOKENS = {"cpu": 4096, "mps": 16384, "cuda": 65536}
 
 
@@ -142,9 +145,13 @@ class TransformersEncoder(TextEncoder):
         lengths = tokenized.lengths
         # a text whose every character the tokenizer drops has no token, and the zero vector
         vectors = np.zeros((len(strings), self.dimensions), dtype=np.float32)
-        for rows in batches(lengths, strings, self._budget):
+        for number, rows in enumerate(batches(lengths, strings, self._budget), start=1):
             vectors[rows] = self._forward(tokenized, rows)
+            if self._device.type == "cpu" and number % _TRIM_EVERY == 0:
+                _give_back_memory()
             self.on_progress(sum(len(strings[row]) for row in rows))
+        if self._device.type == "cpu":
+            _give_back_memory()
         return Embedded(vectors, lengths, tokenized.truncated)
 
     @torch.inference_mode()
@@ -175,6 +182,17 @@ class TransformersEncoder(TextEncoder):
             )
         if self.spec.pooling == "first_last_avg" and self.spec.layer != -1:
             raise UsageError("first_last_avg takes its own two layers; leave --layer out")
+
+
+def _give_back_memory() -> None:
+    """Return freed activations to the system.
+
+    glibc keeps freed blocks below 32 MB; with a new shape every batch its heap only grows, to twice
+    the memory in use on a suite of 13 tasks. Other C libraries have no such call and no such need.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
 
 
 def batches(
