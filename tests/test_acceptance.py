@@ -27,7 +27,9 @@ def model() -> str:
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("task", AUTHORS)
-def test_scores_of_the_authors_harness(task: str, model: str, package: Path, tmp_path: Path) -> None:
+def test_scores_of_the_authors_harness(
+    task: str, model: str, package: Path, tmp_path: Path
+) -> None:
     prompts = ["--prompt", "query: ", "--query-prompt", "query: ", "--document-prompt", "passage: "]
     options = ["--data", str(package), "--tasks", task, "--output", str(tmp_path), "--normalize"]
     assert run_main(["--model", model, *options, *prompts]) == 0
