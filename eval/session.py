@@ -180,6 +180,18 @@ class Session:
         out.print(run_table(self.tasks, results, failed))
         if any(len(r.outcome.get("spread", {}).get("seeds", ())) > 1 for r in results.values()):
             out.print("* lowest and highest score over seeds")
-        for note in dict.fromkeys(n for r in results.values() for n in r.notes):
-            out.print(f"note: {note}", markup=False)
+        for note in notes_of(results):
+            out.print(f"note: {note}", markup=False, soft_wrap=True)
         self.console.print(f"results in {folder}", markup=False)
+
+
+def notes_of(results: Mapping[str, Result]) -> list[str]:
+    """Each note once, with the tasks it speaks of unless it speaks of all."""
+    tasks: dict[str, list[str]] = {}
+    for name, result in results.items():
+        for note in result.notes:
+            tasks.setdefault(note, []).append(name)
+    return [
+        note if len(names) == len(results) else f"{', '.join(names)}: {note}"
+        for note, names in tasks.items()
+    ]

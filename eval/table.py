@@ -30,7 +30,7 @@ def run_table(
     table.add_column("test score", no_wrap=True)
     table.add_column("score", justify="right", no_wrap=True)
     table.add_column("95 % interval", justify="right", no_wrap=True)
-    table.add_column("chosen on validation", overflow="fold")
+    table.add_column("chosen on validation", no_wrap=True, overflow="ellipsis")
     scores = {name: result.score for name, result in results.items()}
     means = averages(scores, [task.name for task in tasks])
     for kind in Kind:

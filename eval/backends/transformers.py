@@ -24,7 +24,7 @@ __all__ = ["TransformersEncoder", "batches"]
 
 _DTYPES = ("float32", "bfloat16", "float16", "auto")
 _TRIM_EVERY = 32  # batches
-_BATCH_TOKENS = {"cpu": 4096, "mps": 16384, "cuda": 65536}
+_BATCH_TOKENS = {"cpu": 2048, "mps": 16384, "cuda": 65536}
 
 
 class TransformersEncoder(TextEncoder):
