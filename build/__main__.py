@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from jfinteb.build.fetch import cache_folder, download_progress, fetch_source
 from jfinteb.build.hub import write_package
 from jfinteb.build.recipe import tables_of
+from jfinteb.build.sources.dumps import dropped
 from jfinteb.build.sources.files import SourceFolder
 from jfinteb.loaders.cli import Parser, guarded, names
 from jfinteb.loaders.errors import UnavailableError, UsageError
@@ -33,6 +34,7 @@ examples:
   python -m jfinteb.build --source DIR --out retarfi/jfinteb   # for load_dataset in this folder
   python -m jfinteb.build --fetch --out hub
   python -m jfinteb.build --source DIR --out hub --suite jfinteb-clean
+  python -m jfinteb.build --source DIR --out hub --tasks wikipedia_retrieval_dump --report
   python -m jfinteb.build --source DIR --out hub --tasks ews_domain --since 2024-07 \\
       --rows-per-label 200
 """
@@ -61,6 +63,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="YYYY-MM",
         help="Economy Watchers Survey: only months from then on, as variants <task>_since_YYYYMM",
     )
+    parser.add_argument(
+        "--report",
+        action="store_true",
+        help="list which pages of a dump were left out, and why (tasks <task>_dump)",
+    )
     parser.add_argument("--rows-per-label", type=int, metavar="N", help="with --since: rows drawn")
     args = parser.parse_args(argv)
     return guarded(lambda: _build(args))
@@ -71,7 +78,9 @@ def _build(args: argparse.Namespace) -> int:
     if not args.fetch:
         if args.source is None:
             raise UsageError("give --source with the folder of raw files, or --fetch to download")
-        return build(args.source, wanted, args.out, args.suite, public=args.public)
+        return build(
+            args.source, wanted, args.out, args.suite, public=args.public, report=args.report
+        )
     with download_progress(Console(stderr=True)) as progress:
         source = args.source or cache_folder()
         source.mkdir(parents=True, exist_ok=True)
@@ -79,7 +88,15 @@ def _build(args: argparse.Namespace) -> int:
         def fetch(url: str, target: Path, sha256: str | None) -> None:
             fetch_source(url, target, sha256, progress)
 
-        return build(source, wanted, args.out, args.suite, public=args.public, fetch=fetch)
+        return build(
+            source,
+            wanted,
+            args.out,
+            args.suite,
+            public=args.public,
+            report=args.report,
+            fetch=fetch,
+        )
 
 
 def _month(text: str) -> str:
@@ -110,6 +127,7 @@ def build(
     suite: str = "all",
     *,
     public: bool = False,
+    report: bool = False,
     fetch: Callable[[str, Path, str | None], object] | None = None,
 ) -> int:
     """Build `tasks` (None: all of the suite that can be) from `source` into the package `out`.
@@ -120,6 +138,7 @@ def build(
         out: package folder.
         suite: what is built where `tasks` is None.
         public: leave out tasks whose rows may not be redistributed.
+        report: print what was left out of dumps.
         fetch: gets a file that the folder lacks; see `SourceFolder`.
 
     Returns:
@@ -148,6 +167,9 @@ def build(
             tables[task.name], changes = tables_of(task, folder)
             for reason, count in sorted(changes.items()):
                 console.print(f"{task.name}: {reason}: {count}", markup=False)
+            left_out = dropped(task, folder) if report else None
+            if left_out is not None:
+                console.print(f"{task.name}: {left_out}", markup=False)
             progress.advance(bar)
         progress.update(bar, description="write")
         manifest = write_package(out, tables)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jfinteb.build.sources import chabsa, ews, pairs, published
+from jfinteb.build.sources import chabsa, dumps, ews, pairs, published
 from jfinteb.build.sources.files import SourceFolder
 from jfinteb.loaders.task import Task
 
@@ -23,6 +23,8 @@ PARSERS: Mapping[str, Parser] = {
     "published_retrieval": published.retrieval,
     "chabsa": chabsa.sentences,
     "ews": ews.sampled,
+    "wikipedia_dump": dumps.from_wikipedia,
+    "wikinews_dump": dumps.from_wikinews,
     "pfmt": pairs.pfmt,
     "jafin": pairs.jafin,
     "multifin": published.multifin,

@@ -17,6 +17,7 @@ from jfinteb.loaders.task import SourceFile, Task
 
 __all__ = ["SourceFolder", "json_lines"]
 
+_VARIANTS = ("dump",)  # sources of other rows, which have a name of their own
 _OPENERS: Mapping[str, Callable[..., IO[str]]] = {"": open, ".gz": gzip.open, ".xz": lzma.open}
 
 
@@ -40,7 +41,8 @@ class SourceFolder:
 
     def choose(self, task: Task) -> Task | None:
         """The task with the first of its sources whose files are all here; None without one."""
-        for source in (task.source, *task.other_sources.values()):
+        others = [s for name, s in task.other_sources.items() if name not in _VARIANTS]
+        for source in (task.source, *others):
             candidate = replace(task, source=source)
             if not self.missing(candidate):
                 return candidate
