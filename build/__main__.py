@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from jfinteb.build.fetch import cache_folder, download_progress, fetch_source
-from jfinteb.build.hub import write_package
+from jfinteb.build.hub import check_out, write_package
 from jfinteb.build.recipe import tables_of
 from jfinteb.build.sources.dumps import dropped
 from jfinteb.build.sources.files import SourceFolder
@@ -147,6 +147,7 @@ def build(
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     if not source.is_dir():
         raise UsageError(f"no folder {source}; expected the folder of raw sources")
+    check_out(out)
     folder = SourceFolder(source, fetch)
     if tasks is None:
         wanted = _available(folder, get_suite(suite), console)

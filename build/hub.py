@@ -23,7 +23,7 @@ from jfinteb.loaders.task import CORPUS, Task, get_task
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["MANIFEST", "write_package"]
+__all__ = ["MANIFEST", "check_out", "write_package"]
 
 _ENTRIES = {MANIFEST, "README.md", LICENSES_FILE, "data"}
 Tables = Mapping[str, "pa.Table"]
@@ -67,6 +67,11 @@ def write_package(out: Path, tables: Mapping[str, Tables]) -> dict[str, Any]:
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return manifest
+
+
+def check_out(out: Path) -> None:
+    """Raise UsageError, before any work, if `out` is a folder of something else."""
+    _read_manifest(out)
 
 
 def _read_manifest(out: Path) -> dict[str, Any]:

@@ -51,7 +51,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     show = add(
         "show", help="print results", description="Print a table of all results in a folder."
     )
-    show.add_argument("folder", type=Path, nargs="?", default=Path("results"), metavar="RESULTS")
+    show.add_argument(
+        "folder",
+        type=Path,
+        nargs="?",
+        default=Path("results"),
+        metavar="RESULTS",
+        help="default results",
+    )
     args = parser.parse_args(argv)
     commands_by_name: dict[str, Callable[[argparse.Namespace], int]] = {
         "run": _run,
@@ -76,13 +83,21 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     )
     what = parser.add_argument_group("what to run")
     what.add_argument("--suite", metavar="NAME", help=f"{', '.join(suites())}; default jfinteb")
-    what.add_argument("--tasks", type=names, metavar="A,B", help="only these tasks, of any suite")
+    what.add_argument(
+        "--tasks", type=names, nargs="+", metavar="A,B", help="only these tasks, of any suite"
+    )
     what.add_argument(
         "--data",
         metavar="DATA",
         help="package folder, hub repository[@revision] or 'sample'; default: the hub's",
     )
-    what.add_argument("--output", type=Path, default=Path("results"), metavar="RESULTS")
+    what.add_argument(
+        "--output",
+        type=Path,
+        default=Path("results"),
+        metavar="RESULTS",
+        help="folder of all results; default results",
+    )
     what.add_argument("--seed", type=int, default=0, help="first seed of clustering; default 0")
     what.add_argument("--dry-run", action="store_true", help="show what would run, and stop")
     what.add_argument("--debug", action="store_true", help="show where an unexpected error arose")
@@ -147,7 +162,7 @@ def _tasks(args: argparse.Namespace) -> int:
     output_console().print(task_table(get_suite(args.suite)))
     for name, members in suites().items():
         print(f"suite {name}: {len(members)} tasks")
-    print("rows: train / validation / test; retrieval: validation / test / corpus")
+    print("rows: train/validation/test; retrieval: validation/test/corpus")
     return 0
 
 

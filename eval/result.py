@@ -52,6 +52,8 @@ class Result:
         spec: the encoder spec, with the prompt of every role spelled out.
         outcome: scores, chosen setting, validation scores of every setting, interval or spread.
         counts: texts, tokens, truncated, blank and not-NFC texts.
+        protocol: its version (see `jfinteb.eval.protocols`), dimensions of the vectors, and how the
+            interval was made.
         seconds: load, encode and score.
         environment: versions of what computed it, and the device.
         notes: what a reader should know.
@@ -69,6 +71,7 @@ class Result:
     spec_digest: str
     outcome: Mapping[str, Any]
     counts: Mapping[str, int]
+    protocol: Mapping[str, Any]
     seconds: Mapping[str, float]
     environment: Mapping[str, str]
     finished: str

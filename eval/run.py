@@ -19,6 +19,11 @@ def bootstrap() -> None:
 
 if __name__ == "__main__":
     bootstrap()
-    from jfinteb.eval.cli import run_main
-
+    try:
+        from jfinteb.eval.cli import run_main
+    except ModuleNotFoundError as error:
+        sys.exit(
+            f"error: no module {error.name!r} in this Python; activate the environment of "
+            "`make demo` (source .venv/bin/activate), or pip install -e ."
+        )
     sys.exit(run_main())

@@ -26,17 +26,18 @@ from jfinteb.eval.result import (
     write_result,
     write_summary,
 )
+from jfinteb.eval.stats import RESAMPLES
 from jfinteb.loaders.data import SAMPLE, Origin, load_tables
 from jfinteb.loaders.errors import JfintebError, UsageError
 from jfinteb.loaders.sample import NOTICE
-from jfinteb.loaders.task import Task, suites
+from jfinteb.loaders.task import Kind, Task, suites
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["Plan", "Runner"]
 
-_PACKAGES = ("jfinteb", "numpy", "scikit-learn", "scipy", "datasets")
+_PACKAGES = ("jfinteb", "numpy", "scikit-learn", "scipy", "datasets", "tokenizers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,8 @@ class Runner:
             start = time.perf_counter()
             try:
                 tables, digests = load_tables(task, self.origin)
-                key = identity(task.name, digests, self.encoder.spec, VERSION, self.seed)
+                seed = self.seed if task.kind is Kind.CLUSTERING else 0  # the others draw nothing
+                key = identity(task.name, digests, self.encoder.spec, VERSION, seed)
                 seconds = time.perf_counter() - start
                 plans.append(Plan(task, tables, digests, key, seconds, self._done(task, key)))
             except JfintebError as error:
@@ -167,6 +169,11 @@ class Runner:
             spec_digest=spec.digest,
             outcome=outcome_fields(outcome),
             counts=counts,
+            protocol={
+                "version": VERSION,
+                "dimensions": next(iter(vectors.values())).shape[1],
+                "interval": f"percentile bootstrap over test rows, {RESAMPLES} resamples, seed 0",
+            },
             seconds={
                 "load": round(plan.seconds, 3),
                 "encode": round(encoded - start, 3),

@@ -28,6 +28,7 @@ class Session:
 
     options: EncoderOptions
     tasks: tuple[Task, ...]
+    whole: bool
     origin: Origin
     output: Path
     seed: int
@@ -51,7 +52,8 @@ class Session:
             )
         tasks = get_suite(suite)
         if args.tasks:
-            tasks = tuple({get_task(name).name: get_task(name) for name in args.tasks}.values())
+            chosen = [get_task(name) for part in args.tasks for name in part]
+            tasks = tuple({task.name: task for task in chosen}.values())
         options = EncoderOptions(
             model=args.model,
             backend=args.backend or ("lexical" if args.model == "lexical" else "transformers"),
@@ -73,6 +75,7 @@ class Session:
         return cls(
             options,
             tasks,
+            not args.tasks,
             open_origin(data),
             args.output,
             args.seed,
@@ -146,7 +149,11 @@ class Session:
             TextColumn("{task.percentage:.0f} %"),
         )
         with Progress(
-            *columns, TimeElapsedColumn(), TimeRemainingColumn(), console=self.console
+            *columns,
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=self.console,
+            transient=True,
         ) as progress:
             bar = progress.add_task("", total=total, visible=total > 0)
             encoder.on_progress = lambda characters: progress.advance(bar, characters)
@@ -177,7 +184,7 @@ class Session:
         if not results and not failed:
             return
         out = output_console()
-        out.print(run_table(self.tasks, results, failed))
+        out.print(run_table(self.tasks, results, failed, whole=self.whole))
         if any(len(r.outcome.get("spread", {}).get("seeds", ())) > 1 for r in results.values()):
             out.print("* lowest and highest score over seeds")
         for note in notes_of(results):

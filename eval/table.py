@@ -13,24 +13,31 @@ from rich.table import Table
 
 from jfinteb.eval.result import Failed, Result, averages
 from jfinteb.loaders.sample import NOTICE
-from jfinteb.loaders.task import Kind, Task, get_task
+from jfinteb.loaders.task import Kind, Task, get_task, suites
 
 __all__ = ["comparison", "output_console", "print_results", "run_table", "task_table"]
 
 MISSING = "–"
 _TASK_WIDTH = 25
-_RUN_WIDTH = 14
+_WIDEST_RUN = 32
 
 
 def run_table(
-    tasks: Sequence[Task], results: Mapping[str, Result], failed: Mapping[str, Failed]
+    tasks: Sequence[Task],
+    results: Mapping[str, Result],
+    failed: Mapping[str, Failed],
+    *,
+    whole: bool,
 ) -> Table:
-    """One model: a row a task, by kind, with averages and what went wrong."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("test score", no_wrap=True)
-    table.add_column("score", justify="right", no_wrap=True)
-    table.add_column("95 % interval", justify="right", no_wrap=True)
-    table.add_column("chosen on validation", no_wrap=True, overflow="ellipsis")
+    """One model: a row a task, by kind, with what went wrong.
+
+    Args:
+        tasks: what was to be run.
+        results: by task name.
+        failed: by task name.
+        whole: whether `tasks` are a suite; a choice of tasks has no average.
+    """
+    table = _table("test score", "score", "95 % interval", "chosen on validation")
     scores = {name: result.score for name, result in results.items()}
     means = averages(scores, [task.name for task in tasks])
     for kind in Kind:
@@ -39,9 +46,10 @@ def run_table(
             table.add_row(*_row(task, results.get(task.name), failed.get(task.name)))
         if group:
             label = f"{kind} ({group[0].metric})"
-            table.add_row(label, _number(means[kind.value]), "", "", style="bold")
+            table.add_row(label, _number(means[kind.value]) if whole else "", style="bold")
             table.add_section()
-    table.add_row("average", _number(means["all"]), "", "", style="bold")
+    if whole:
+        table.add_row("average", _number(means["all"]), style="bold")
     return table
 
 
@@ -62,23 +70,31 @@ def _range(outcome: Mapping[str, Any]) -> str:
         bounds = outcome["interval"]
         return f"{bounds['low']:.4f}–{bounds['high']:.4f}"
     if len(spread["seeds"]) == 1:
-        return "no seed"
+        return MISSING  # one run: nothing was drawn
     return f"{spread['low']:.4f}–{spread['high']:.4f} *"
 
 
-def comparison(results: Sequence[Result], width: int) -> list[Table]:
-    """Several models, best average first: a row a task, a column a run, in tables of that width."""
+def comparison(results: Sequence[Result], suite: str | None, width: int) -> list[Table]:
+    """Several models, best average first: a row a task, a column a run, in tables of that width.
+
+    Args:
+        results: of one suite and perhaps of more tasks beside it.
+        suite: its name; averages are over its tasks alone. None: no averages.
+        width: of the terminal, in columns.
+    """
     runs: dict[tuple[str, str], dict[str, float]] = {}
     for result in results:
         runs.setdefault((result.model, result.spec_digest), {})[result.task] = result.score
     kinds = list(Kind)
     found = {name for scores in runs.values() for name in scores}
     names = sorted(found, key=lambda name: (kinds.index(get_task(name).kind), name))
-    means = {run: averages(scores, names) for run, scores in runs.items()}
-    order = sorted(runs, key=lambda run: (-(means[run]["all"] or -1.0), run))
-    per_table = max(1, (width - _TASK_WIDTH) // (_RUN_WIDTH + 3))
+    members = suites()[suite] if suite is not None else ()
+    means = {run: averages(scores, members) if members else {} for run, scores in runs.items()}
+    order = sorted(runs, key=lambda run: (-(means[run].get("all") or -1.0), run))
+    longest = max(len(part) for model, _ in runs for part in (*model.split("/"), "0" * 12))
+    per_table = max(1, (width - _TASK_WIDTH) // (min(longest, _WIDEST_RUN) + 3))
     parts = [order[i : i + per_table] for i in range(0, len(order), per_table)]
-    return [_comparison_part(part, runs, means, names) for part in parts]
+    return [_comparison_part(part, runs, means, names, suite) for part in parts]
 
 
 def _comparison_part(
@@ -86,22 +102,37 @@ def _comparison_part(
     runs: Mapping[tuple[str, str], Mapping[str, float]],
     means: Mapping[tuple[str, str], Mapping[str, float | None]],
     names: Sequence[str],
+    suite: str | None,
 ) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("test score", no_wrap=True, min_width=_TASK_WIDTH)
-    for model, digest in part:
-        head = f"{escape(model)}\n{digest[:12]}"
-        table.add_column(head, justify="right", overflow="fold", width=_RUN_WIDTH)
+    heads = ["\n".join((*model.split("/"), digest[:12])) for model, digest in part]
+    table = _table("test score", *map(escape, heads), widest=_WIDEST_RUN)
     for kind in Kind:
         group = [name for name in names if get_task(name).kind is kind]
         for name in group:
             table.add_row(name, *(_number(runs[run].get(name)) for run in part))
-        if group:
+        if group and suite is not None:
             label = f"{kind} ({get_task(group[0]).metric})"
-            cells = (_number(means[run][kind.value]) for run in part)
+            cells = (_number(means[run].get(kind.value)) for run in part)
             table.add_row(label, *cells, style="bold")
-            table.add_section()
-    table.add_row("average", *(_number(means[run]["all"]) for run in part), style="bold")
+        table.add_section()
+    if suite is not None:
+        cells = (_number(means[run]["all"]) for run in part)
+        table.add_row(f"average of suite {suite}", *cells, style="bold")
+    return table
+
+
+def _table(first: str, *others: str, widest: int | None = None) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column(first, no_wrap=True, min_width=_TASK_WIDTH, vertical="bottom")
+    for name in others:
+        text = name.startswith("chosen")
+        table.add_column(
+            name,
+            justify="left" if text else "right",
+            no_wrap=True,
+            overflow="ellipsis",
+            max_width=widest,
+        )
     return table
 
 
@@ -112,7 +143,7 @@ def task_table(tasks: Sequence[Task]) -> Table:
         justify: JustifyMethod = "right" if name in ("labels", "rows") else "left"
         table.add_column(name, justify=justify, no_wrap=True)
     for task in tasks:
-        rows = " / ".join(
+        rows = "/".join(
             MISSING if split.rows is None else str(split.rows) for split in task.splits.values()
         )
         labels = str(len(task.labels) or MISSING)
@@ -121,13 +152,21 @@ def task_table(tasks: Sequence[Task]) -> Table:
 
 
 def print_results(console: Console, results: Sequence[Result]) -> None:
-    """Real results first; sample results apart, under their notice."""
-    for sample in (False, True):
-        group = [result for result in results if result.is_sample is sample]
-        if group and sample:
+    """The paper's tasks; then every family of variants apart; then the sample under its notice."""
+    families: dict[tuple[bool, str], list[Result]] = {}
+    for result in results:
+        recipe = get_task(result.task).recipe
+        family = "" if recipe is None else recipe.name
+        families.setdefault((result.is_sample, family), []).append(result)
+    for (sample, family), group in sorted(families.items()):
+        suite = "sample" if sample else {"": "jfinteb", "clean": "jfinteb-clean"}.get(family)
+        if sample:
             console.print(f"[yellow]{NOTICE}[/]")
-        for table in comparison(group, console.width) if group else ():
+        elif family:
+            console.print(f"{family} variants: not comparable with the paper's tasks")
+        for table in comparison(group, suite, console.width):
             console.print(table)
+            console.print()
 
 
 def output_console() -> Console:

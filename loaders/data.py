@@ -82,11 +82,16 @@ class Folder:
         """Read the split's parquet file."""
         file = self.path / parquet_path(task, split)
         if not file.is_file():
-            have = sorted(p.parent.name for p in self.path.glob(f"data/*/{split}.parquet"))
+            have = sorted(p.name for p in self.path.glob("data/*") if "-" not in p.name)
+            if not have:
+                raise UnavailableError(
+                    f"{task.name}: {self.path} is no package (it has no data/); build one with "
+                    "python -m jfinteb.build --source RAW --out hub"
+                )
             raise UnavailableError(
-                f"{task.name}/{split}: no {parquet_path(task, split)} in {self.path}; "
-                f"it has {', '.join(have) or 'no task'}; build it with "
-                f"python -m jfinteb.build --source DIR --tasks {task.name} --out {self.path}"
+                f"{task.name}/{split}: not in {self.path}, which has {', '.join(have)}; get its "
+                f"raw files from {task.source.url} and add it with python -m jfinteb.build "
+                f"--source RAW --tasks {task.name} --out {self.path}"
             )
         return _read_parquet(file, task, split)
 
@@ -125,8 +130,8 @@ class Hub:
             if not task.redistributable and not self.unreachable:
                 raise UnavailableError(
                     f"{task.name}: not in {self.repository}, since its rows may not be "
-                    f"redistributed; make them from {task.source.url} with python -m jfinteb.build "
-                    f"--source DIR --tasks {task.name} --out hub, then give --data hub"
+                    f"redistributed; build all tasks with python -m jfinteb.build --fetch --out "
+                    "hub, then give --data hub"
                 ) from error
             raise UnavailableError(f"{task.name}: {error}") from error
         return _read_parquet(file, task, split)
@@ -149,8 +154,8 @@ class Hub:
         except Exception as error:  # the client raises many kinds; each means: not to be had
             message = (
                 f"cannot get {path} of {self.repository} at {self.revision} "
-                f"({type(error).__name__}); offline, give --data with a folder made by "
-                "python -m jfinteb.build"
+                f"({type(error).__name__}); offline, give a folder made by python -m jfinteb.build "
+                "as data"
             )
             if not isinstance(error, HfHubHTTPError):  # no answer, as against a refusal
                 self.unreachable.append(message)
@@ -280,6 +285,10 @@ def _read_parquet(file: Path, task: Task, split: str) -> pa.Table:
         return table
     except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: names not in UTF-8
         raise DataError(
-            f"{task.name}/{split}: {file} cannot be read as parquet ({error}); build or fetch it "
+            f"{task.name}/{split}: {file} is no parquet file ({_short(error)}); build or fetch it "
             "again"
         ) from error
+
+
+def _short(error: BaseException) -> str:
+    return str(error).splitlines()[0][:120] if str(error) else type(error).__name__

@@ -118,7 +118,9 @@ def verify(task: Task, split: str, table: pa.Table, *, declared: bool = True) ->
         _check_labels(task, where, table.column("label").to_pylist())
     rows = task.splits[split].rows
     if declared and rows is not None and table.num_rows != rows:
-        raise DataError(f"{where}: found {table.num_rows} rows, the card declares {rows}")
+        raise DataError(
+            f"{where}: found {table.num_rows} rows, the card declares {rows}; rebuild the package"
+        )
     digest = content_digest(task, split, table)
     promised = task.splits[split].digest
     if declared and promised is not None and digest != promised:

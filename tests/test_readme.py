@@ -36,7 +36,7 @@ def test_every_option_it_names_exists(capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(SystemExit):
         run_main(["--help"])
     known = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
-    known |= {"--source", "--out", "--rows-per-label", "--since"}  # of the build command
+    known |= {"--source", "--out", "--fetch"}  # of the build command
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README))
     assert named
     assert named <= known

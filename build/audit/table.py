@@ -41,7 +41,11 @@ def print_audits(audits: Sequence[TaskAudit]) -> None:
     console.print(_findings(audits) if any(one.findings for one in audits) else "no findings")
     errors = sum(len(one.errors) for one in audits)
     known = sum(flaw.known for one in audits for flaw in one.findings)
-    console.print(f"{errors} errors that no card declares, {known} declared findings")
+    warnings = sum(len(one.findings) for one in audits) - errors - known
+    console.print(
+        f"{errors} errors that no card declares, {known} errors that cards declare, "
+        f"{warnings} warnings"
+    )
 
 
 def _table(*columns: str, left: int) -> Table:

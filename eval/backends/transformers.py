@@ -23,6 +23,14 @@ from jfinteb.loaders.errors import UsageError
 __all__ = ["TransformersEncoder", "batches"]
 
 _DTYPES = ("float32", "bfloat16", "float16", "auto")
+_PROMPT_ROLES = {  # names that models give their prompts
+    "query": "query",
+    "document": "document",
+    "passage": "document",
+    "corpus": "document",
+    "classification": "classification",
+    "clustering": "clustering",
+}
 _TRIM_EVERY = 32  # batches
 _BATCH_TOKENS = {"cpu": 2048, "mps": 16384, "cuda": 65536}
 
@@ -263,9 +271,23 @@ def _notes(options: EncoderOptions, declared: Declared, pooling: str) -> list[st
         notes.append(f"modules of the model not run: {', '.join(declared.other_modules)}")
     if declared.lower_case:
         notes.append("warning: the model declares do_lower_case, which is not applied")
+    shown = ", ".join(f"{name}={text!r}" for name, text in declared.prompts.items())
+    bare = sorted(
+        {role for name in declared.prompts if (role := _PROMPT_ROLES.get(name.lower()))}
+        - {role for role, text in options.prompts.items() if text}
+    )
     if declared.prompts and not any(options.prompts.values()):
-        shown = ", ".join(f"{name}={text!r}" for name, text in declared.prompts.items())
         notes.append(f"warning: the model declares prompts ({shown}) and is run with none")
+    elif bare:
+        notes.append(
+            f"warning: the model declares prompts ({shown}) and is run with none for {', '.join(bare)}"
+        )
+    if options.normalize is None:
+        notes.append(
+            "vectors scaled to length 1 (the model's Normalize module)"
+            if declared.normalize
+            else "vectors as the model gives them, not scaled to length 1"
+        )
     return notes
 
 

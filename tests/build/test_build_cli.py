@@ -217,7 +217,10 @@ def test_rows_that_are_not_the_card_s_leave_the_old_package(
     raw.write_text("".join(rows[:-1]), encoding="utf-8")
     before = tree(sample_package.parent)
     message = refused(capsys, "--source", source, "--out", sample_package)
-    assert message == "error: jafin/validation: found 297 rows, the card declares 298"
+    assert (
+        message
+        == "error: jafin/validation: found 297 rows, the card declares 298; rebuild the package"
+    )
     assert tree(sample_package.parent) == before
 
 

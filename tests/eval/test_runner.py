@@ -138,6 +138,13 @@ def test_a_result_of_another_seed_is_set_aside_not_lost(tmp_path: Path) -> None:
     assert [r.seed for r in read_results(tmp_path)] == [7]
 
 
+def test_a_seed_does_not_touch_what_draws_nothing(tmp_path: Path) -> None:
+    run(tmp_path, ["pfmt"])
+    again = CountingEncoder()
+    run(tmp_path, ["pfmt"], encoder=again, seed=7)
+    assert again.calls == 0
+
+
 def test_changed_rows_make_a_result_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run(tmp_path, ["pfmt"])["pfmt"]
     table = Sample.table
@@ -171,11 +178,15 @@ def test_not_finite_vectors_fail_one_task_and_name_model_split_and_row(tmp_path:
     assert summary["averages"]["sample"]["retrieval"] is None
 
 
-def test_a_failed_task_leaves_its_old_result(tmp_path: Path) -> None:
+def test_a_failed_task_leaves_its_old_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     old = run(tmp_path, ["pfmt"])["pfmt"]
     table = open_origin("sample").table(get_task("pfmt"), "test")
     poison = CountingEncoder(poison=table.column("query").to_pylist()[0])
-    failed = run(tmp_path, ["pfmt"], encoder=poison, seed=1)["pfmt"]
+    with monkeypatch.context() as patch:
+        patch.setattr("jfinteb.eval.runner.VERSION", 99)  # the old result no longer holds
+        failed = run(tmp_path, ["pfmt"], encoder=poison)["pfmt"]
     assert isinstance(failed, Failed)
     assert read_result(folder_of(tmp_path) / "pfmt.json") == old
 

@@ -92,11 +92,14 @@ def test_no_such_folder(data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_folder_without_the_task(sample_package: Path, tmp_path: Path) -> None:
     message = line(UnavailableError, "chabsa", "test", sample_package)
     assert message == (
-        f"chabsa/test: no data/chabsa/test.parquet in {sample_package}; it has jafin, multifin_ja; "
-        f"build it with python -m jfinteb.build --source DIR --tasks chabsa --out {sample_package}"
+        f"chabsa/test: not in {sample_package}, which has jafin, multifin_ja; get its raw files from "
+        "https://github.com/chakki-works/chABSA-dataset and add it with python -m jfinteb.build "
+        f"--source RAW --tasks chabsa --out {sample_package}"
     )
     (tmp_path / "empty").mkdir()
-    assert "; it has no task; " in line(UnavailableError, "chabsa", "test", tmp_path / "empty")
+    assert "empty is no package (it has no data/); build one with " in line(
+        UnavailableError, "chabsa", "test", tmp_path / "empty"
+    )
 
 
 def test_origins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +127,7 @@ def test_truncated_parquet(sample_package: Path) -> None:
     for size in (0, 1, 8, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:size])
         message = line(DataError, "multifin_ja", "test", sample_package)
-        assert message.startswith(f"multifin_ja/test: {path} cannot be read as parquet (")
+        assert message.startswith(f"multifin_ja/test: {path} is no parquet file (")
         assert message.endswith("); build or fetch it again")
 
 
@@ -152,7 +155,7 @@ def test_names_and_text_that_are_not_utf8(sample_package: Path) -> None:
     assert "Invalid UTF8" in line(DataError, "multifin_ja", "test", sample_package)
     pq.write_table(pa.table({"id": ["1"], "label": [0], "textfield": ["x"]}), path)
     path.write_bytes(path.read_bytes().replace(b"textfield", b"\xafextfield"[:9]))
-    assert "cannot be read as parquet" in line(DataError, "multifin_ja", "test", sample_package)
+    assert "is no parquet file" in line(DataError, "multifin_ja", "test", sample_package)
 
 
 def test_changed_row_is_a_digest_error(sample_package: Path) -> None:
@@ -179,7 +182,7 @@ def test_changed_row_of_a_published_task(package: Path, tmp_path: Path) -> None:
     assert message.startswith("wikinews/test: rows have changed (content digest ")
     pq.write_table(rows.slice(1), path)
     assert line(DataError, "wikinews", "test", tmp_path) == (
-        "wikinews/test: found 195 rows, the card declares 196"
+        "wikinews/test: found 195 rows, the card declares 196; rebuild the package"
     )
 
 
@@ -225,7 +228,7 @@ def test_wrong_row_count(sample_package: Path) -> None:
     path = sample_package / "data" / "jafin" / "test.parquet"
     edit(path, lambda t: t.slice(0, 1191))
     assert line(DataError, "jafin", "test", sample_package) == (
-        "jafin/test: found 1191 rows, the card declares 1192"
+        "jafin/test: found 1191 rows, the card declares 1192; rebuild the package"
     )
 
 
@@ -306,7 +309,7 @@ def test_hub(hub: str, python: Any, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     good, no_task, no_revision, gated, missing, not_shipped = json.loads(done.stdout)
     assert good == {"validation": 298, "test": 1192, "corpus": 1490}
-    hint = "offline, give --data with a folder made by python -m jfinteb.build"
+    hint = "offline, give a folder made by python -m jfinteb.build as data"
     assert no_task[0] == no_revision[0] == gated[0] == missing[0] == "UnavailableError"
     assert no_task[1].startswith("chabsa: cannot get data/chabsa/train.parquet of me/good at v9 (")
     assert no_task[1].endswith(f"EntryNotFoundError); {hint}")
@@ -320,7 +323,7 @@ def test_hub(hub: str, python: Any, tmp_path: Path) -> None:
     )
     assert not_shipped[0] == "UnavailableError"
     assert not_shipped[1].startswith("pfmt: not in me/good, since its rows may not be redistribut")
-    assert "python -m jfinteb.build --source DIR --tasks pfmt" in not_shipped[1]
+    assert "python -m jfinteb.build --fetch --out hub" in not_shipped[1]
 
 
 @pytest.mark.parametrize("offline", ["0", "1"])

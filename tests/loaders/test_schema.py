@@ -149,7 +149,10 @@ def test_no_rows(table: pa.Table) -> None:
 
 
 def test_row_count_and_digest(table: pa.Table) -> None:
-    assert fault(table, rows=3) == "chabsa/test: found 2 rows, the card declares 3"
+    assert (
+        fault(table, rows=3)
+        == "chabsa/test: found 2 rows, the card declares 3; rebuild the package"
+    )
     right = verify(chabsa(), "test", table)
     assert fault(table, rows=2, digest="0" * 64) == (
         f"chabsa/test: rows have changed (content digest {right[:12]}…, the card declares "
