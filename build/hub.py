@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from filelock import FileLock
 
 from jfinteb.build.licenses import LICENSES_FILE, package_licenses
 from jfinteb.loaders.data import MANIFEST, parquet_path
@@ -44,13 +45,19 @@ def write_package(out: Path, tables: Mapping[str, Tables]) -> dict[str, Any]:
         DataError: rows that do not satisfy their card.
     """
     out = out.resolve()  # has a name of its own, also where it was given as `.` or as a link
-    _recover(out)
-    manifest = _read_manifest(out)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+        # two builds into one package take turns, else the second loses what the first adds
+        with FileLock(out.with_name(f".{out.name}.lock")):
+            return _write_locked(out, tables)
     except OSError as error:
-        raise UsageError(f"cannot write {out}: {error.strerror}") from error
+        raise UsageError(f"cannot write {out}: {error.strerror or error}") from error
+
+
+def _write_locked(out: Path, tables: Mapping[str, Tables]) -> dict[str, Any]:
+    _recover(out)
+    manifest = _read_manifest(out)
+    work = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
     try:
         if manifest:
             shutil.copytree(out / "data", work / "data")
@@ -62,8 +69,6 @@ def write_package(out: Path, tables: Mapping[str, Tables]) -> dict[str, Any]:
         _write_text(work / LICENSES_FILE, package_licenses(manifest))
         work.chmod(0o755)
         _replace(out, work)
-    except OSError as error:
-        raise UsageError(f"cannot write {out}: {error.strerror or error}") from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return manifest
@@ -79,12 +84,23 @@ def _read_manifest(out: Path) -> dict[str, Any]:
         return {}
     try:
         manifest: dict[str, Any] = json.loads((out / MANIFEST).read_text(encoding="utf-8"))
-        foreign = sorted({entry.name for entry in out.iterdir()} - _ENTRIES)
+        if not isinstance(manifest, dict) or not manifest:
+            raise ValueError("its manifest names no task")
+        known = {
+            out / parquet_path(get_task(name), split)
+            for name in manifest
+            for split in manifest[name]
+        }
+        files = {path for path in (out / "data").rglob("*") if not path.is_dir()}
+        foreign = sorted(
+            {entry.name for entry in out.iterdir()} - _ENTRIES
+            | {str(path.relative_to(out)) for path in files - known}
+        )
         if foreign or not all(
             set(get_task(name).splits) == set(manifest[name]) for name in manifest
         ):
             raise ValueError(f"it holds {', '.join(foreign) or 'another manifest'}")
-    except (OSError, ValueError, TypeError, UsageError) as error:
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError, UsageError) as error:
         raise UsageError(
             f"{out} exists and is no jfinteb package ({error}); give --out another folder"
         ) from error

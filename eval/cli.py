@@ -98,7 +98,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         metavar="RESULTS",
         help="folder of all results; default results",
     )
-    what.add_argument("--seed", type=int, default=0, help="first seed of clustering; default 0")
+    what.add_argument("--seed", type=_seed, default=0, help="first seed of clustering; default 0")
     what.add_argument("--dry-run", action="store_true", help="show what would run, and stop")
     what.add_argument("--debug", action="store_true", help="show where an unexpected error arose")
 
@@ -136,6 +136,13 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _seed(text: str) -> int:
+    value = int(text)
+    if not 0 <= value < 2**31:
+        raise argparse.ArgumentTypeError(f"found {value}, expected 0 to {2**31 - 1}")
+    return value
+
+
 def _prompts(args: argparse.Namespace) -> dict[str, str]:
     given = {
         Role.QUERY: args.query_prompt,
@@ -167,14 +174,16 @@ def _tasks(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
-    from jfinteb.eval.result import read_results
+    from jfinteb.eval.result import scan_results
     from jfinteb.eval.table import output_console, print_results
 
-    results = read_results(args.folder)
+    results, unreadable = scan_results(args.folder)
+    for message in unreadable:
+        print(f"error: {message}", file=sys.stderr)
     if not results:
         raise UsageError(f"no results in {args.folder}; make some with `jfinteb run`")
     print_results(output_console(), results)
-    return 0
+    return 1 if unreadable else 0
 
 
 if __name__ == "__main__":

@@ -43,6 +43,7 @@ class EncoderSpec:
         truncate_dim: dimensions kept (before normalising); None: all.
         normalize: whether vectors are scaled to length 1.
         dtype: of the model's weights and activations; pooling and scores are float32.
+        remote_code: whether code of the model's repository was allowed to run.
     """
 
     model: str
@@ -57,6 +58,7 @@ class EncoderSpec:
     truncate_dim: int | None = None
     normalize: bool = False
     dtype: str = "float32"
+    remote_code: bool = False
 
     def prompt(self, role: Role) -> str:
         """The text that stands before every text of this role; often empty."""

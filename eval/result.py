@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -33,6 +34,7 @@ __all__ = [
     "read_result",
     "read_results",
     "run_folder",
+    "scan_results",
     "write_result",
     "write_summary",
 ]
@@ -137,7 +139,7 @@ def _set_aside(path: Path, new: str) -> None:
         return
     old = read_result(path).identity
     if old != new:
-        for suffix in (".json", ".predictions.jsonl"):
+        for suffix in (".predictions.jsonl", ".json"):
             if (file := path.with_suffix(suffix)).exists():
                 file.replace(path.with_name(f"{path.stem}.{old[:8]}{suffix}"))
 
@@ -160,9 +162,19 @@ def read_result(path: Path) -> Result:
             f"{path} has schema {schema!r}, this version reads {SCHEMA}; update jfinteb"
         )
     try:
-        return Result(**values)
-    except TypeError as error:
-        raise DataError(f"{path} is not a result file ({error})") from error
+        result = Result(**values)
+        task, _, _ = path.name.removesuffix(".json").partition(".")
+        sound = (
+            math.isfinite(result.score)
+            and result.task == task
+            and isinstance(result.identity + result.model + result.spec_digest, str)
+            and bool(result.outcome["chosen"] and result.data["origin"])
+        )
+    except (TypeError, LookupError) as error:
+        raise DataError(f"{path} is not a result file ({error}); move it away") from error
+    if not sound:
+        raise DataError(f"{path} is not the result of its task {task}; move it away")
+    return result
 
 
 def read_results(output: Path) -> list[Result]:
@@ -172,9 +184,27 @@ def read_results(output: Path) -> list[Result]:
         UsageError: no such folder.
         DataError: as `read_result`.
     """
+    results, unreadable = scan_results(output)
+    if unreadable:
+        raise DataError(unreadable[0])
+    return results
+
+
+def scan_results(output: Path) -> tuple[list[Result], list[str]]:
+    """The results under a folder, and what is wrong with each file that cannot be read.
+
+    Raises:
+        UsageError: no such folder.
+    """
     if not output.is_dir():
-        raise UsageError(f"no folder {output}; expected results of `jfinteb run`")
-    return [read_result(path) for path in _result_paths(output)]
+        raise UsageError(f"no folder {output}; expected the folder that `jfinteb run` wrote to")
+    results, unreadable = [], []
+    for path in _result_paths(output):
+        try:
+            results.append(read_result(path))
+        except DataError as error:
+            unreadable.append(str(error))
+    return results, unreadable
 
 
 def _result_paths(output: Path) -> list[Path]:
@@ -203,12 +233,7 @@ def write_summary(folder: Path, suite: Mapping[str, tuple[str, ...]]) -> None:
         folder: of one model under one spec.
         suite: suite name -> its tasks; each gets its averages, None while tasks are missing.
     """
-    results, unreadable = [], []
-    for path in _result_paths(folder):
-        try:
-            results.append(read_result(path))
-        except DataError as error:
-            unreadable.append(str(error))
+    results, unreadable = scan_results(folder) if folder.is_dir() else ([], [])
     if not results:
         return
     scores = {r.task: r.score for r in results}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import platform
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -11,6 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from jfinteb.eval.backends.base import TextEncoder
@@ -27,7 +29,7 @@ from jfinteb.eval.result import (
     write_summary,
 )
 from jfinteb.eval.stats import RESAMPLES
-from jfinteb.loaders.data import SAMPLE, Origin, load_tables
+from jfinteb.loaders.data import SAMPLE, Origin, is_verified, load_tables
 from jfinteb.loaders.errors import JfintebError, UsageError
 from jfinteb.loaders.sample import NOTICE
 from jfinteb.loaders.task import Kind, Task, suites
@@ -81,11 +83,10 @@ class Runner:
         Raises:
             UsageError: they cannot.
         """
-        probe = self.folder / ".writable"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            probe.write_bytes(b"\0" * 4096)
-            probe.unlink()
+            with tempfile.TemporaryFile(dir=self.folder) as probe:
+                probe.write(b"\0" * 4096)
         except OSError as error:
             raise UsageError(
                 f"cannot write {self.folder}: {error.strerror or error}; give --output another "
@@ -181,7 +182,7 @@ class Runner:
             },
             environment={**_versions(), **self.encoder.environment},
             finished=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            notes=[*self.encoder.notes, *outcome.notes, *self._count_notes(counts)],
+            notes=[*self.encoder.notes, *outcome.notes, *self._notes(task, counts)],
         )
         write_result(self.folder, result, outcome)
         write_summary(self.folder, _suites(self.origin))
@@ -191,18 +192,18 @@ class Runner:
         vectors = {}
         for split, (role, texts) in inputs(plan.task, plan.tables).items():
             try:
-                vectors[split] = self.encoder.encode(texts, role)
+                vectors[split] = checked(self.encoder.encode(texts, role), len(texts))
             except ModelError as error:
                 raise ModelError(f"{split}: {error}") from error
-            if len(vectors[split]) != len(texts):
-                raise ModelError(
-                    f"{split}: {self.encoder.spec.model} gave {len(vectors[split])} vectors, "
-                    f"expected {len(texts)}"
-                )
+        widths = {split: found.shape[1] for split, found in vectors.items()}
+        if len(set(widths.values())) > 1:
+            raise ModelError(f"vectors differ in length between splits: {widths}")
         return vectors
 
-    def _count_notes(self, counts: dict[str, int]) -> list[str]:
+    def _notes(self, task: Task, counts: dict[str, int]) -> list[str]:
         notes = [NOTICE] if self.origin.name == SAMPLE else []
+        if not is_verified(task, self.origin):
+            notes.append("warning: rows not verified, neither card nor manifest has their digest")
         if counts["truncated"]:
             limit = self.encoder.spec.max_length
             notes.append(f"{counts['truncated']} texts cut at {limit} tokens")
@@ -211,6 +212,26 @@ class Runner:
         if counts["not_nfc"]:
             notes.append(f"warning: {counts['not_nfc']} texts are not in Unicode NFC")
         return notes
+
+
+def checked(vectors: object, rows: int) -> Vectors:
+    """Vectors as every protocol needs them: float32, one row a text, finite.
+
+    Raises:
+        ModelError: they are not; the message names the first bad row.
+    """
+    array = np.asarray(vectors)
+    if array.ndim != 2 or len(array) != rows or not array.shape[1] or array.dtype.kind not in "fiu":
+        raise ModelError(
+            f"the encoder gave an array of shape {array.shape} and type {array.dtype}, expected "
+            f"({rows}, dimensions) of real numbers"
+        )
+    with np.errstate(over="ignore"):  # what is too large for float32 is infinite, and told below
+        narrow = array.astype(np.float32, copy=False)
+    bad = np.flatnonzero(~np.isfinite(narrow).all(axis=1))
+    if len(bad):
+        raise ModelError(f"the encoder gave NaN or infinity for row {bad[0]} ({len(bad)} in all)")
+    return narrow
 
 
 def _suites(origin: Origin) -> dict[str, tuple[str, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ __all__ = ["comparison", "output_console", "print_results", "run_table", "task_t
 MISSING = "–"
 _TASK_WIDTH = 25
 _WIDEST_RUN = 32
+_REASON = 80  # characters of it in a table; it is told whole when it happens
 
 
 def run_table(
@@ -55,8 +57,8 @@ def run_table(
 
 def _row(task: Task, result: Result | None, failed: Failed | None) -> tuple[str, ...]:
     if result is None:
-        reason = f"failed: {failed.reason}" if failed else "not run"
-        return task.name, MISSING, "", escape(reason)
+        reason = f"failed: {failed.reason.removeprefix(f'{task.name}: ')}" if failed else "not run"
+        return task.name, MISSING, "", escape(textwrap.shorten(reason, _REASON, placeholder=" …"))
     outcome = result.outcome
     chosen = outcome["chosen"]
     if "ceiling" in outcome:
@@ -171,7 +173,7 @@ def print_results(console: Console, results: Sequence[Result]) -> None:
 
 def output_console() -> Console:
     """Standard output: as wide as the terminal, or wide enough to cut nothing in a pipe."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 200)
+    return Console(highlight=False, width=None if sys.stdout and sys.stdout.isatty() else 200)
 
 
 def _number(value: float | None) -> str:

@@ -6,11 +6,12 @@ Exit codes: 0 all well; 1 a task failed; 2 the request cannot be met; 130 interr
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from collections.abc import Callable
 from typing import NoReturn
 
-from jfinteb.loaders.errors import JfintebError
+from jfinteb.loaders.errors import JfintebError, UsageError
 
 __all__ = ["Parser", "guarded", "names"]
 
@@ -45,14 +46,31 @@ def names(text: str) -> tuple[str, ...]:
 
 def guarded(command: Callable[[], int]) -> int:
     """Run a command; turn errors that a user can mend into one line on stderr."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a code page without "–" should cost no result
+            stream.reconfigure(errors="replace")
     try:
-        return command()
+        for argument in sys.argv[1:]:
+            if not argument.isprintable() and _surrogates(argument):
+                raise UsageError(f"argument {argument!r} is not UTF-8")
+        code = command()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
     except JfintebError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+    except OSError as error:
+        print(f"error: {error.strerror or error}: {error.filename or 'output'}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("interrupted; what was finished is kept", file=sys.stderr)
         return 130
+
+
+def _surrogates(text: str) -> bool:
+    """Whether text came from bytes that are not UTF-8."""
+    return any("\ud800" <= character <= "\udfff" for character in text)

@@ -22,6 +22,7 @@ __all__ = [
     "MANIFEST",
     "SAMPLE",
     "Origin",
+    "is_verified",
     "load",
     "load_tables",
     "open_origin",
@@ -190,6 +191,8 @@ def open_origin(data: str | Path | None = None) -> Origin:
     """
     if data == SAMPLE:
         return Sample()
+    if data is not None and not str(data).strip():
+        raise UsageError("data is empty, expected a package folder, a hub repository or 'sample'")
     text = str(data) if data is not None else HUB_REPOSITORY
     if Path(text).is_dir():
         return Folder(Path(text).resolve())
@@ -259,6 +262,12 @@ def load_tables(
     return tables, digests
 
 
+def is_verified(task: Task, origin: Origin) -> bool:
+    """Whether card or manifest tell the digest of every split, so that changed rows are refused."""
+    splits = _with_promises(task, origin).splits.values()
+    return not origin.declared or all(split.digest for split in splits)
+
+
 def _with_promises(task: Task, origin: Origin) -> Task:
     """The task, with the digests of the package's manifest where its card declares none."""
     if not origin.declared or all(split.digest for split in task.splits.values()):
@@ -268,8 +277,10 @@ def _with_promises(task: Task, origin: Origin) -> Task:
         return task
     try:
         entry = json.loads(path.read_text(encoding="utf-8")).get(task.name, {})
-        built = {s: Split(rows=e["rows"], digest=e["digest"]) for s, e in entry.items()}
-    except (OSError, ValueError, LookupError, AttributeError, TypeError) as error:
+        built = {s: Split(rows=int(e["rows"]), digest=e["digest"]) for s, e in entry.items()}
+        if not all(isinstance(split.digest, str) for split in built.values()):
+            raise ValueError("a digest that is not text")
+    except (OSError, ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
         raise DataError(f"{path} is not a package's manifest ({error}); build it again") from error
     splits = {s: split if split.digest else built.get(s, split) for s, split in task.splits.items()}
     return replace(task, splits=splits)

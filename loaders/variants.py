@@ -16,7 +16,8 @@ from jfinteb.loaders.task import Recipe, Split, Task
 __all__ = ["variant"]
 
 _NAME = re.compile(
-    r"(?P<base>\w+?)_(?P<recipe>clean|dump|since)(_(?P<month>\d{4}(0[1-9]|1[0-2])))?(_n(?P<rows>\d+))?"
+    r"(?P<base>\w+?)_(?P<recipe>clean|dump|since)(_(?P<month>\d{4}(0[1-9]|1[0-2])))?(_n(?P<rows>[1-9]\d+))?",
+    re.ASCII,
 )
 _WORDS = {"clean": "clean", "since": "fresh", "dump": "other dump"}
 

@@ -28,6 +28,8 @@ class LexicalEncoder(TextEncoder):
     """
 
     def __init__(self, options: EncoderOptions) -> None:
+        if options.model not in ("lexical", "jfinteb/lexical"):
+            raise UsageError(f"the lexical backend has no model {options.model!r}; give lexical")
         for name, default in _FIXED.items():
             if getattr(options, name) != default:
                 flag = name.replace("_", "-")

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ _MODES = {
     "pooling_mode_weightedmean_tokens": "weighted_mean",
     "pooling_mode_lasttoken": "last",
 }
+_COVERED = ("Transformer", "Pooling", "Normalize")
 _NAMES = {
     "weightedmean": "weighted_mean",
     "lasttoken": "last",
@@ -89,6 +91,11 @@ class ModelFiles:
             raise ModelError(
                 f"{self.name} has no config.json; expected a transformers model folder"
             )
+        if (folder / "adapter_config.json").is_file() and find_spec("peft") is None:
+            raise ModelError(
+                f"{self.name} holds an adapter (adapter_config.json) and peft is not installed; "
+                "install it, or merge the adapter and save the model"
+            )
         if not any(folder.glob("*.safetensors")):
             pickled = [*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.ckpt")]
             found = f"only {pickled[0].name}, which can run code when read" if pickled else "none"
@@ -119,40 +126,80 @@ class ModelFiles:
         for path in sorted(folder.rglob("*"), key=lambda p: p.relative_to(folder).as_posix()):
             relative = path.relative_to(folder)
             if path.is_file() and relative.parts[0] not in _UNHASHED and path.suffix != ".md":
-                digest.update(f"{relative.as_posix()}\0{sha256_of(path)}\n".encode())
+                line = f"{relative.as_posix()}\0{sha256_of(path)}\n"
+                digest.update(line.encode(errors="surrogateescape"))
         return f"files-{digest.hexdigest()[:16]}"
 
     def declared(self) -> Declared:
         """Read the sentence-transformers description that stands beside the weights."""
-        modules = self._json("modules.json")
-        kinds = [
-            (str(m.get("type", "")).rsplit(".", 1)[-1], m.get("path", "")) for m in modules or []
-        ]
+        modules = self._json("modules.json", list) or []
+        kinds = [self._module(module) for module in modules]
         at = next((path for kind, path in kinds if kind == "Pooling"), "1_Pooling")
-        pooling = self._json(f"{at}/config.json") or {}
-        transformer = self._json("sentence_bert_config.json") or {}
-        general = self._json("config_sentence_transformers.json") or {}
-        covered = {"Transformer", "Pooling", "Normalize"}
+        pooling = self._json(f"{at}/config.json", dict)
+        transformer = self._json("sentence_bert_config.json", dict) or {}
+        general = self._json("config_sentence_transformers.json", dict) or {}
+        prompts = general.get("prompts") or {}
+        limit = transformer.get("max_seq_length")
+        if not isinstance(prompts, dict):
+            raise self._odd("config_sentence_transformers.json", "prompts", prompts, "an object")
+        if limit is not None and (type(limit) is not int or limit < 1):
+            raise self._odd("sentence_bert_config.json", "max_seq_length", limit, "a whole number")
         return Declared(
-            pooling=_mode(pooling),
-            pool_prompt=bool(pooling.get("include_prompt", True)),
+            pooling=None if pooling is None else self._mode(pooling, f"{at}/config.json"),
+            pool_prompt=bool((pooling or {}).get("include_prompt", True)),
             normalize=any(kind == "Normalize" for kind, _ in kinds),
-            max_length=transformer.get("max_seq_length"),
+            max_length=limit,
             lower_case=bool(transformer.get("do_lower_case", False)),
-            prompts={k: v for k, v in (general.get("prompts") or {}).items() if v},
-            other_modules=tuple(kind for kind, _ in kinds if kind not in covered),
+            prompts={str(k): str(v) for k, v in prompts.items() if v},
+            other_modules=tuple(kind for kind, _ in kinds if kind not in _COVERED),
         )
 
-    def _json(self, name: str) -> Any:
-        """A JSON file of the model; None if the model does not have it."""
+    def _module(self, module: Any) -> tuple[str, str]:
+        """Kind and folder of a module; one of another package keeps its whole name."""
+        kind = module.get("type") if isinstance(module, dict) else None
+        path = module.get("path") if isinstance(module, dict) else None
+        if not isinstance(kind, str) or not isinstance(path, str):
+            raise self._odd("modules.json", "a module", module, "an object with type and path")
+        own = kind.startswith("sentence_transformers.")
+        return (kind.rsplit(".", 1)[-1] if own else kind), path
+
+    def _mode(self, config: Mapping[str, Any], file: str) -> str:
+        """The pooling that a `1_Pooling/config.json` declares, modes joined by `+`."""
+        named = config.get("pooling_mode")
+        if named is not None:
+            parts = [named] if isinstance(named, str) else named
+            if not (isinstance(parts, list) and parts and {type(p) for p in parts} == {str}):
+                raise self._odd(file, "pooling_mode", named, "a name or a list of names")
+            return "+".join(_NAMES.get(str(part), str(part)) for part in parts)
+        flags = {key: value for key, value in config.items() if key.startswith("pooling_mode_")}
+        for key, value in flags.items():
+            if not isinstance(value, bool):
+                raise self._odd(file, key, value, "true or false")
+        chosen = [key for key, value in flags.items() if value]
+        unknown = [key for key in chosen if key not in _MODES]
+        if unknown or not chosen:
+            raise self._odd(file, "its pooling", unknown or None, f"one of {', '.join(_MODES)}")
+        return "+".join(mode for key, mode in _MODES.items() if key in chosen)
+
+    def _odd(self, file: str, what: str, found: object, expected: str) -> ModelError:
+        return ModelError(
+            f"{self.name}: {file}: {what} is {found!r}, expected {expected}; give --pooling and "
+            "--max-length, and mend or remove the file"
+        )
+
+    def _json(self, name: str, kind: type) -> Any:
+        """A JSON file of the model, a list or a dict; None if the model does not have it."""
         folder = self.folder
         path = folder / name if folder is not None else self._download(name)
         if path is None or not path.is_file():
             return None
         try:
-            return json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
+            value = json.loads(path.read_text(encoding="utf-8"))
+        except (ValueError, RecursionError) as error:
             raise ModelError(f"{self.name}: {name} is not JSON ({error})") from error
+        if not isinstance(value, kind):
+            raise self._odd(name, "it", type(value).__name__, f"a JSON {kind.__name__}")
+        return value
 
     def _download(self, name: str) -> Path | None:
         from huggingface_hub import hf_hub_download, try_to_load_from_cache
@@ -232,15 +279,6 @@ class ModelFiles:
                 "--trust-remote-code"
             )
         return ModelError(f"cannot load {self.name}: {_first(error)}")
-
-
-def _mode(config: Mapping[str, Any]) -> str | None:
-    named = config.get("pooling_mode")
-    if named:  # newer files: one name, or a list of names
-        names = [named] if isinstance(named, str) else named
-        return "+".join(_NAMES.get(name, name) for name in names)
-    modes = [mode for key, mode in _MODES.items() if config.get(key)]
-    return "+".join(modes) or None
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import inspect
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -23,6 +24,7 @@ from jfinteb.loaders.errors import UsageError
 __all__ = ["TransformersEncoder", "batches"]
 
 _DTYPES = ("float32", "bfloat16", "float16", "auto")
+_LAYER = re.compile(r"(^|\.)(layers?|h|blocks?)\.\d+\.")
 _PROMPT_ROLES = {  # names that models give their prompts
     "query": "query",
     "document": "document",
@@ -56,7 +58,7 @@ class TransformersEncoder(TextEncoder):
         with files.reported():
             self._config = AutoConfig.from_pretrained(files.location, **self._common)
             self._tokenizer = AutoTokenizer.from_pretrained(files.location, **self._common)
-        declared = files.declared()
+            declared = files.declared()
         with files.reported(), torch.device("meta"):
             skeleton = AutoModel.from_config(
                 self._config, trust_remote_code=options.trust_remote_code
@@ -81,6 +83,7 @@ class TransformersEncoder(TextEncoder):
                 truncate_dim=options.truncate_dim,
                 normalize=normalize,
                 dtype=_dtype_name(options.dtype, self._config),
+                remote_code=options.trust_remote_code,
             )
         )
         if files.folder is None:  # the weights come later, and must be of the same commit
@@ -143,7 +146,13 @@ class TransformersEncoder(TextEncoder):
                 f"{self._files.name}: {len(wrong)} tensors of {type(model).__name__} are not in "
                 f"the weights or have another shape there, first {wrong[0]}; they would be random"
             )
-        self._accepted = frozenset(inspect.signature(encoder.forward).parameters)
+        unused = sorted(key for key in info["unexpected_keys"] if _LAYER.search(key))
+        if unused:
+            self.notes.append(
+                f"warning: {len(unused)} layer tensors of the weights are not used, first "
+                f"{unused[0]}"
+            )
+        self._accepted = _accepted(encoder)
         self._loaded = encoder.to(self._device).eval()
 
     def embed(self, strings: Sequence[str], prompt: str) -> Embedded:
@@ -169,7 +178,8 @@ class TransformersEncoder(TextEncoder):
         inputs = {name: tensor.to(self._device) for name, tensor in inputs.items()}
         pooled = inputs.pop("pooled")
         # some tokenizers give token_type_ids to models that have none
-        taken = {name: tensor for name, tensor in inputs.items() if name in self._accepted}
+        known = self._accepted
+        taken = {name: t for name, t in inputs.items() if known is None or name in known}
         both = self.spec.pooling == "first_last_avg"
         output = self._loaded(**taken, output_hidden_states=both or self.spec.layer != -1)
         if both:
@@ -231,6 +241,14 @@ def _encoder_of(model: Any) -> Any:
     return model.get_encoder() if None not in halves else model
 
 
+def _accepted(encoder: torch.nn.Module) -> frozenset[str] | None:
+    """Inputs that the model takes by name; None: any."""
+    parameters = inspect.signature(encoder.forward).parameters.values()
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
+        return None
+    return frozenset(p.name for p in parameters)
+
+
 def _names_in(model: torch.nn.Module, part: torch.nn.Module) -> set[str]:
     """Names that the tensors of a part have in the whole model."""
     tensors = {id(t) for t in (*part.parameters(), *part.buffers())}
@@ -280,7 +298,8 @@ def _notes(options: EncoderOptions, declared: Declared, pooling: str) -> list[st
         notes.append(f"warning: the model declares prompts ({shown}) and is run with none")
     elif bare:
         notes.append(
-            f"warning: the model declares prompts ({shown}) and is run with none for {', '.join(bare)}"
+            f"warning: the model declares prompts ({shown}) and is run with none for "
+            f"{', '.join(bare)}"
         )
     if options.normalize is None:
         notes.append(

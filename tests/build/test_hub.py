@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,8 @@ import pytest
 import yaml
 
 from jfinteb.build.hub import write_package
-from jfinteb.loaders.errors import DataError
+from jfinteb.loaders import sample
+from jfinteb.loaders.errors import DataError, UsageError
 from jfinteb.loaders.schema import content_digest, make_table
 from jfinteb.loaders.task import get_task
 
@@ -100,3 +103,28 @@ def test_nothing_is_written_of_rows_that_do_not_fit(tmp_path: Path) -> None:
         write_package(tmp_path / "hub", {"jafin": tables})
     assert str(caught.value) == "jafin/validation: 1 relevant ids are not in the corpus: 'x'"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("manifest", ["{}", "[]", "null", "5"])
+def test_a_folder_whose_manifest_names_nothing_is_left_alone(tmp_path: Path, manifest: str) -> None:
+    out = tmp_path / "mine"
+    (out / "data").mkdir(parents=True)
+    (out / "data" / "mine.txt").write_text("mine", encoding="utf-8")
+    (out / "manifest.json").write_text(manifest, encoding="utf-8")
+    with pytest.raises(UsageError, match="is no jfinteb package"):
+        write_package(out, {})
+    assert (out / "data" / "mine.txt").read_text(encoding="utf-8") == "mine"
+
+
+def test_concurrent_builds_keep_each_others_tasks(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    task = get_task("multifin_ja")
+    rows = sample.rows(task.name, task.kind.value, task.labels)
+    made = {split: make_table(task, split, part) for split, part in rows.items()}
+    tables, other = {"multifin_ja": made}, {"multifin_ja_clean": made}
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(3):
+            list(pool.map(lambda t: write_package(out, t), (tables, other)))
+            manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+            assert set(manifest) == {"multifin_ja", "multifin_ja_clean"}
+            shutil.rmtree(out)

@@ -177,3 +177,29 @@ def test_hash_seed_order_of_tasks_and_locale_change_no_bit(tmp_path: Path) -> No
     summaries = [name for name in first if name.endswith("summary.json")]
     assert len(summaries) == 1 and len(first) == 7
     assert first == second
+
+
+def test_a_code_page_without_our_dashes_costs_no_result(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "eval" / "run.py"), *SAMPLE, "--output", str(tmp_path)],
+        capture_output=True,
+        check=False,
+        env={"PYTHONIOENCODING": "cp932", "PATH": "/usr/bin:/bin"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"ews_horizon" in done.stdout
+
+
+def test_show_prints_what_it_can_read(tmp_path: Path, capsys: Capture) -> None:
+    assert run_main([*SAMPLE, "--output", str(tmp_path)]) == 0
+    next(tmp_path.rglob("pfmt.json")).write_text("{", encoding="utf-8")
+    capsys.readouterr()
+    assert main(["show", str(tmp_path)]) == 1
+    printed = capsys.readouterr()
+    assert "ews_horizon" in printed.out
+    assert "pfmt.json is not a result file" in printed.err
+
+
+@pytest.mark.parametrize("seed", ["-1", "99999999999999999999", "x"])
+def test_seeds_that_no_algorithm_takes(seed: str, capsys: Capture) -> None:
+    mistake(capsys, *SAMPLE, "--seed", seed)

@@ -27,6 +27,7 @@ OTHER: dict[str, Any] = {
     "truncate_dim": 8,
     "normalize": True,
     "dtype": "bfloat16",
+    "remote_code": True,
 }
 NAMES = [field.name for field in dataclasses.fields(EncoderSpec)]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -222,3 +224,54 @@ def test_an_interrupt_keeps_what_was_finished(tmp_path: Path) -> None:
         run(tmp_path, encoder=Interrupted())
     assert [r.task for r in read_results(tmp_path)] == ["ews_horizon"]
     assert not list(folder_of(tmp_path).glob(".*"))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (lambda v: v[0], r"array of shape \(\d+,\) and type float32, expected \(\d+, dimensions\)"),
+        (lambda v: v[:-1], r"expected \(\d+, dimensions\)"),
+        (lambda v: v.astype(complex), "type complex128, expected"),
+        (lambda v: v.astype(object), "type object, expected"),
+        (lambda v: v[:, :0], r"shape \(\d+, 0\)"),
+        (lambda v: np.where(np.arange(len(v))[:, None] == 3, np.inf, v), "infinity for row 3"),
+        (lambda v: v.astype(np.float64) * 1e300, "NaN or infinity for row 0"),
+    ],
+)
+def test_vectors_of_any_encoder_are_checked(tmp_path: Path, spoil: Any, says: str) -> None:
+    class Spoiled(CountingEncoder):
+        def encode(self, texts: Sequence[str], role: Any) -> Any:
+            return spoil(super().encode(texts, role))
+
+    failed = run(tmp_path, ["pfmt"], encoder=Spoiled())["pfmt"]
+    assert isinstance(failed, Failed)
+    assert re.search(says, failed.reason), failed.reason
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"score": None}, {"score": float("nan")}, {"task": "chabsa"}, {"outcome": {}}, {"identity": 5},
+     {"data": None}],
+)  # fmt: skip
+def test_a_result_with_other_content_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    run(tmp_path, ["pfmt"])
+    path = folder_of(tmp_path) / "pfmt.json"
+    values = json.loads(path.read_text(encoding="utf-8")) | change
+    path.write_text(json.dumps(values), encoding="utf-8")
+    with pytest.raises(DataError, match="move it away"):
+        read_result(path)
+    failed = run(tmp_path, ["pfmt"])["pfmt"]
+    assert isinstance(failed, Failed)
+
+
+def test_rows_that_nothing_vouches_for_are_said_to_be_so(
+    tmp_path: Path, synthetic_package: Path
+) -> None:
+    package = shutil.copytree(synthetic_package, tmp_path / "package")
+    for expected in (False, True):
+        runner = Runner(CountingEncoder(), open_origin(package), tmp_path / str(expected))
+        plans, _ = runner.plan([get_task("multifin_ja")])
+        ((_, result),) = runner.run(plans)
+        assert isinstance(result, Result)
+        assert any("rows not verified" in note for note in result.notes) is expected
+        (package / "manifest.json").unlink(missing_ok=True)

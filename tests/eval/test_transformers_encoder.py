@@ -143,7 +143,7 @@ def test_declared_prompts_that_are_not_used_are_a_warning(
     assert len(warned) == 1
     assert "'query: '" in warned[0]
     both = {"query": "query: ", "passage": "passage: "}
-    folder = declare(fork("bert"), {"pooling_mode": "mean"}, prompts=both)
+    folder = declare(folder, {"pooling_mode": "mean"}, prompts=both)
     (warning,) = [n for n in open_tiny(folder, prompts={"query": "q"}).notes if "warning" in n]
     assert warning.endswith("and is run with none for document")
     encoder = open_tiny(folder, prompts={"query": "query: ", "document": "passage: "})

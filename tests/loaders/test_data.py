@@ -92,7 +92,8 @@ def test_no_such_folder(data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_folder_without_the_task(sample_package: Path, tmp_path: Path) -> None:
     message = line(UnavailableError, "chabsa", "test", sample_package)
     assert message == (
-        f"chabsa/test: not in {sample_package}, which has jafin, multifin_ja; get its raw files from "
+        f"chabsa/test: not in {sample_package}, which has jafin, multifin_ja; get its raw files "
+        "from "
         "https://github.com/chakki-works/chABSA-dataset and add it with python -m jfinteb.build "
         f"--source RAW --tasks chabsa --out {sample_package}"
     )

@@ -171,7 +171,7 @@ def test_spoiled_data_is_refused_though_the_cache_has_it(
 ) -> None:
     built("multifin_ja", sample_package, tmp_path / "cache")
     (sample_package / "data" / "multifin_ja" / "test.parquet").write_bytes(b"PAR1")
-    with pytest.raises(DataError, match="cannot be read as parquet"):
+    with pytest.raises(DataError, match="is no parquet file"):
         built("multifin_ja", sample_package, tmp_path / "cache")
 
 
