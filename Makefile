@@ -20,6 +20,7 @@ $(INSTALLED): $(VENV)/pyvenv.cfg setup.cfg pyproject.toml constraints.txt
 demo: $(INSTALLED)
 	$(BIN)/python eval/run.py --suite sample --model lexical --output results
 	$(BIN)/jfinteb show results
+	$(BIN)/jfinteb report results
 
 $(VENV3)/.installed:
 	$(PYTHON) -m venv $(VENV3)

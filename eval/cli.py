@@ -1,4 +1,4 @@
-"""The command line: `jfinteb run`, `jfinteb tasks`, `jfinteb show`."""
+"""The command line: `jfinteb run`, `jfinteb tasks`, `jfinteb show`, `jfinteb report`."""
 
 from __future__ import annotations
 
@@ -59,11 +59,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="RESULTS",
         help="default results",
     )
+    report = add("report", help="write an HTML page", description="Write results as one HTML page.")
+    report.add_argument(
+        "folder",
+        type=Path,
+        nargs="?",
+        default=Path("results"),
+        metavar="RESULTS",
+        help="default results",
+    )
+    report.add_argument("--out", type=Path, metavar="FILE", help="default RESULTS/report.html")
     args = parser.parse_args(argv)
     commands_by_name: dict[str, Callable[[argparse.Namespace], int]] = {
         "run": _run,
         "tasks": _tasks,
         "show": _show,
+        "report": _report,
     }
     return guarded(lambda: commands_by_name[args.command](args))
 
@@ -170,6 +181,23 @@ def _tasks(args: argparse.Namespace) -> int:
     for name, members in suites().items():
         print(f"suite {name}: {len(members)} tasks")
     print("rows: train/validation/test; retrieval: validation/test/corpus")
+    return 0
+
+
+def _report(args: argparse.Namespace) -> int:
+    from jfinteb.eval.report import html
+    from jfinteb.eval.result import read_results
+    from jfinteb.loaders.files import write_whole
+
+    results = read_results(args.folder)
+    if not results:
+        raise UsageError(f"no results in {args.folder}; make some with `jfinteb run`")
+    out = args.out or args.folder / "report.html"
+    try:
+        write_whole(out, html(results))
+    except OSError as error:
+        raise UsageError(f"cannot write {out}: {error.strerror or error}") from error
+    print(f"wrote {out}")
     return 0
 
 

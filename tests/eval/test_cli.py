@@ -203,3 +203,21 @@ def test_show_prints_what_it_can_read(tmp_path: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize("seed", ["-1", "99999999999999999999", "x"])
 def test_seeds_that_no_algorithm_takes(seed: str, capsys: Capture) -> None:
     mistake(capsys, *SAMPLE, "--seed", seed)
+
+
+def test_a_report_is_one_page_with_every_score_and_no_script(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    assert (
+        run_main([*SAMPLE, "--prompt", "<script>alert(1)</script>", "--output", str(tmp_path)]) == 0
+    )
+    assert main(["report", str(tmp_path)]) == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<script" not in page and "http" not in page
+    assert NOTICE in page
+    for path in tmp_path.rglob("*.json"):
+        values = json.loads(path.read_text(encoding="utf-8"))
+        if "score" in values:
+            assert f"{values['score']:.4f}" in page
+            assert values["outcome"]["chosen"] in page
+    mistake(capsys, "report", str(tmp_path / "nowhere"), command=main)
