@@ -16,7 +16,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib import resources
 from typing import Any
 
-from jfinteb.loaders.task import HUB_KEYS, Task
+from jfinteb.loaders.reader import HUB_KEYS
+from jfinteb.loaders.task import Task
 
 __all__ = [
     "ANNOTATIONS_CREATORS",

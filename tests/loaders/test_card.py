@@ -8,7 +8,7 @@ import pytest
 
 from jfinteb.loaders.card import read_front_matter
 from jfinteb.loaders.errors import DataError
-from jfinteb.loaders.task import read_task
+from jfinteb.loaders.reader import read_task
 
 CARD = """---
 pretty_name: "A task"
