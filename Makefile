@@ -40,7 +40,7 @@ types: $(INSTALLED)
 	$(BIN)/mypy -p jfinteb.build -p jfinteb.eval -p jfinteb.loaders
 
 bench: $(INSTALLED)
-	$(BIN)/python -m pytest tests/bench -p no:xdist -s
+	$(BIN)/python tests/bench/bench_dump.py
 
 clean:
 	rm -rf $(VENV) $(VENV3) .build .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
