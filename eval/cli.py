@@ -51,23 +51,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     show = add(
         "show", help="print results", description="Print a table of all results in a folder."
     )
-    show.add_argument(
-        "folder",
-        type=Path,
-        nargs="?",
-        default=Path("results"),
-        metavar="RESULTS",
-        help="default results",
-    )
     report = add("report", help="write an HTML page", description="Write results as one HTML page.")
-    report.add_argument(
-        "folder",
-        type=Path,
-        nargs="?",
-        default=Path("results"),
-        metavar="RESULTS",
-        help="default results",
-    )
+    for command in (show, report):
+        command.add_argument(
+            "folder",
+            type=Path,
+            nargs="?",
+            default=Path("results"),
+            metavar="RESULTS",
+            help="default results",
+        )
     report.add_argument("--out", type=Path, metavar="FILE", help="default RESULTS/report.html")
     args = parser.parse_args(argv)
     commands_by_name: dict[str, Callable[[argparse.Namespace], int]] = {

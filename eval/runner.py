@@ -16,7 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from jfinteb.eval.backends.base import TextEncoder
-from jfinteb.eval.encoder import Counts, ModelError, Vectors
+from jfinteb.eval.encoder import ModelError, Vectors
 from jfinteb.eval.protocols import VERSION, inputs, score
 from jfinteb.eval.result import (
     Failed,
@@ -140,7 +140,7 @@ class Runner:
 
     def _score(self, plan: Plan) -> Result:
         task = plan.task
-        before = Counts(**asdict(self.encoder.counts))
+        before = asdict(self.encoder.counts)
         start = time.perf_counter()
         vectors = self._encode(plan)
         encoded = time.perf_counter()
@@ -149,7 +149,7 @@ class Runner:
             outcome = score(task, plan.tables, vectors, self.seed)
         scored = time.perf_counter()
         after = asdict(self.encoder.counts)
-        counts = {name: after[name] - value for name, value in asdict(before).items()}
+        counts = {name: after[name] - value for name, value in before.items()}
         spec = self.encoder.spec
         result = Result(
             task=task.name,

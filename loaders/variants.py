@@ -50,6 +50,7 @@ def variant(name: str, tasks: Mapping[str, Task]) -> Task | None:
         aliases=(),
         splits=splits,
         clean=None,
+        other_sources={},  # they have the rows of the task itself
         known_flaws=known_flaws,
         recipe=recipe,
         source=base.other_sources["dump"] if recipe.name == "dump" else base.source,

@@ -127,6 +127,15 @@ def test_variants_never_enter_the_papers_suites() -> None:
         assert task.title != get_task("ews_domain").title
 
 
+def test_published_rows_never_stand_in_for_a_variants(tmp_path: Path) -> None:
+    task = get_task("ews_reason")
+    for file in task.other_sources["published"].files.values():
+        (tmp_path / file.path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file.path).write_text("{}", encoding="utf-8")
+    assert SourceFolder(tmp_path).choose(task) is not None
+    assert SourceFolder(tmp_path).choose(get_task("ews_reason_since_202407_n10")) is None
+
+
 def test_clean_real_sets_have_no_text_twice(data_folder: Path) -> None:
     for name in ("wikinews_clean", "industry33_clean", "wikinews_retrieval_clean"):
         rows, _ = rows_of(get_task(name), SourceFolder(data_folder))
