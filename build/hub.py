@@ -5,6 +5,7 @@ The package is made beside its final name and put there whole; equal rows give e
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import tempfile
@@ -48,10 +49,16 @@ def write_package(out: Path, tables: Mapping[str, Tables]) -> dict[str, Any]:
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         # two builds into one package take turns, else the second loses what the first adds
-        with FileLock(out.with_name(f".{out.name}.lock")):
+        with FileLock(_lock_file(out)):
             return _write_locked(out, tables)
     except OSError as error:
         raise UsageError(f"cannot write {out}: {error.strerror or error}") from error
+
+
+def _lock_file(out: Path) -> Path:
+    """A file of this user and package, away from `out`: filelock may leave it behind."""
+    name = hashlib.sha256(f"{Path.home()}\0{out}".encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"jfinteb-{name}.lock"
 
 
 def _write_locked(out: Path, tables: Mapping[str, Tables]) -> dict[str, Any]:
