@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -74,29 +75,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _build(args: argparse.Namespace) -> int:
-    wanted = _wanted(args)
+    run = partial(
+        build,
+        tasks=_wanted(args),
+        out=args.out,
+        suite=args.suite,
+        public=args.public,
+        report=args.report,
+    )
     if not args.fetch:
         if args.source is None:
             raise UsageError("give --source with the folder of raw files, or --fetch to download")
-        return build(
-            args.source, wanted, args.out, args.suite, public=args.public, report=args.report
-        )
+        return run(args.source)
     with download_progress(Console(stderr=True)) as progress:
         source = args.source or cache_folder()
         source.mkdir(parents=True, exist_ok=True)
-
-        def fetch(url: str, target: Path, sha256: str | None) -> None:
-            fetch_source(url, target, sha256, progress)
-
-        return build(
-            source,
-            wanted,
-            args.out,
-            args.suite,
-            public=args.public,
-            report=args.report,
-            fetch=fetch,
-        )
+        return run(source, fetch=partial(fetch_source, progress=progress))
 
 
 def _month(text: str) -> str:
