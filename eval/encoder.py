@@ -20,6 +20,7 @@ Vectors: TypeAlias = npt.NDArray[np.float32]
 
 # Raised when the same spec starts to give other vectors (blank texts, prompts, truncation, …).
 _POLICY = 1
+_AFTER_OR_BESIDE = ("prompts", "routes", "truncate_dim", "normalize", "precision")
 
 
 class ModelError(JfintebError):
@@ -44,6 +45,9 @@ class EncoderSpec:
         normalize: whether vectors are scaled to length 1.
         dtype: of the model's weights and activations; pooling and scores are float32.
         remote_code: whether code of the model's repository was allowed to run.
+        routes: role -> the model's own adapter or path for texts of that role, where it has some.
+        settings: what else a backend was told that changes a vector, by name.
+        precision: of the finished vectors: float32, int8 or binary; see `jfinteb.eval.precision`.
     """
 
     model: str
@@ -59,20 +63,43 @@ class EncoderSpec:
     normalize: bool = False
     dtype: str = "float32"
     remote_code: bool = False
+    routes: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    precision: str = "float32"
 
     def prompt(self, role: Role) -> str:
         """The text that stands before every text of this role; often empty."""
         return self.prompts.get(role.value, "")
 
+    def route(self, role: Role) -> str:
+        """The model's own adapter or path for texts of this role; often empty."""
+        return self.routes.get(role.value, "")
+
     def to_json(self) -> dict[str, Any]:
-        """Plain values, with the prompt of every role spelled out."""
-        return asdict(self) | {"prompts": {r.value: self.prompt(r) for r in Role}}
+        """Plain values, with the prompt and route of every role spelled out."""
+        return asdict(self) | {
+            "prompts": {r.value: self.prompt(r) for r in Role},
+            "routes": {r.value: self.route(r) for r in Role},
+        }
 
     @property
     def digest(self) -> str:
         """SHA-256 over all fields: two specs that differ in anything have two digests."""
-        text = json.dumps({**self.to_json(), "policy": _POLICY}, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return _digest(self.to_json())
+
+    @property
+    def vector_digest(self) -> str:
+        """SHA-256 over what changes a model's raw vector of a final string.
+
+        Prompts and routes are told by the string and its role; cutting, scaling and precision come
+        after the raw vector.
+        """
+        return _digest({k: v for k, v in self.to_json().items() if k not in _AFTER_OR_BESIDE})
+
+
+def _digest(values: Mapping[str, Any]) -> str:
+    text = json.dumps({**values, "policy": _POLICY}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(slots=True)

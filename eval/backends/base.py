@@ -1,28 +1,37 @@
-"""What all backends share: roles and prompts, blank and repeated texts, dimensions, checks."""
+"""What all backends share: roles and prompts, blank and repeated texts, the store, checks."""
 
 from __future__ import annotations
 
+import tempfile
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from jfinteb.eval.encoder import Counts, EncoderSpec, ModelError, Vectors, as_role
+from jfinteb.eval.store import Embedded, Keys, Store, keys_of
 from jfinteb.loaders.errors import UsageError
 from jfinteb.loaders.task import Role
 
-__all__ = ["Embedded", "EncoderOptions", "TextEncoder", "finish"]
+__all__ = ["Embedded", "EncoderOptions", "Flags", "Rows", "TextEncoder", "finish"]
+
+_SHARD = 1 << 16  # strings that are looked up and tokenized together
+_ON_DISK = 1 << 28  # bytes of vectors from which they lie in a file, not in memory
+
+Rows = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderOptions:
     """What a user asks for; None means: as the model itself declares.
 
-    `prompts` maps roles to prompts; `batch_tokens` is the number of tokens, padding included, that
-    go through the model at once.
+    `prompts` and `routes` go by role; `settings` are a backend's own; `batch_tokens` is the number
+    of tokens, padding included, that go through the model at once.
     """
 
     model: str
@@ -33,6 +42,8 @@ class EncoderOptions:
     special_tokens: bool = True
     pool_prompt: bool | None = None
     prompts: dict[str, str] = field(default_factory=dict)
+    routes: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str | int | float | bool] = field(default_factory=dict)
     max_length: int | None = None
     truncate_dim: int | None = None
     normalize: bool | None = None
@@ -42,7 +53,7 @@ class EncoderOptions:
     trust_remote_code: bool = False
 
     def __post_init__(self) -> None:
-        for role in self.prompts:
+        for role in (*self.prompts, *self.routes):
             as_role(role)
         for name in ("max_length", "truncate_dim", "batch_tokens"):
             value = getattr(self, name)
@@ -51,29 +62,30 @@ class EncoderOptions:
                 raise UsageError(f"{flag} is {value}, expected a whole number above 0")
 
 
-@dataclass(frozen=True, slots=True)
-class Embedded:
-    """Raw vectors (n, dimensions) of n strings, and what their tokens were."""
-
-    vectors: Vectors
-    tokens: npt.NDArray[np.int64]
-    truncated: npt.NDArray[np.bool_]
-
-
 class TextEncoder(ABC):
     """Base of the backends; a backend turns final strings into raw vectors.
 
+    It implements `embed`, or `stream` where it forms batches or works concurrently on its own.
+
     Attributes:
+        unit: strings that `stream` gives to `embed` at once, unless overridden.
+        cacheable: whether the spec and the environment tell all that changes a vector, and vectors
+            cost enough to be kept on disk.
         counts: what has been encoded so far.
         notes: what a user should know of how the model is run; stored in every result.
         on_progress: called with the number of characters just encoded.
+        store: where raw vectors are kept, if anywhere.
     """
+
+    unit: ClassVar[int] = 256
+    cacheable: ClassVar[bool] = True
 
     def __init__(self, spec: EncoderSpec) -> None:
         self.spec = spec
         self.counts = Counts()
         self.notes: list[str] = []
         self.on_progress: Callable[[int], object] = lambda characters: None
+        self.store: Store | None = None
 
     @property
     @abstractmethod
@@ -88,9 +100,30 @@ class TextEncoder(ABC):
                 f"truncate-dim is {kept}, {self.spec.model} has {self.dimensions} dimensions"
             )
 
-    @abstractmethod
-    def embed(self, strings: Sequence[str], prompt: str) -> Embedded:
-        """Raw vectors of different strings, each beginning with `prompt`; never an empty list."""
+    def embed(self, strings: Sequence[str], role: Role) -> Embedded:
+        """Raw vectors of some strings, which differ and begin with the prompt of their role."""
+        raise NotImplementedError
+
+    def stream(
+        self, strings: Sequence[str], missing: Flags, role: Role
+    ) -> Iterator[tuple[Rows, Embedded]]:
+        """Raw vectors of the missing strings, unit by unit; a unit is stored whole or not at all.
+
+        Which strings share a unit follows from `strings` alone, not from what is missing: an
+        interrupted run goes on with the same batches, and so to the same bits.
+
+        Args:
+            strings: that differ and begin with the prompt of their role; never empty.
+            missing: shape (len(strings),), at least one True.
+            role: of the strings.
+
+        Yields:
+            Rows of `strings` and their vectors; every missing row once.
+        """
+        for start in range(0, len(strings), self.unit):
+            rows = start + np.flatnonzero(missing[start : start + self.unit])
+            if len(rows):
+                yield rows, self.embed([strings[row] for row in rows.tolist()], role)
 
     def load(self) -> None:  # noqa: B027  (many backends have nothing to load)
         """Get ready to encode, so that what is wrong shows before the first task."""
@@ -105,40 +138,85 @@ class TextEncoder(ABC):
 
         The prompt of the role stands before every text. A text of white space only has the zero
         vector, in every backend. Equal texts are encoded once. Texts are taken as they are: NFC is
-        counted, not forced.
+        counted, not forced. Vectors of 256 MB and more lie in a temporary file, mapped to memory.
 
         Raises:
             UsageError: no such role.
             ModelError: a vector that is not finite; the message names the row.
         """
-        prompt = self.spec.prompt(as_role(role))
-        strings = [prompt + text for text in texts]
-        blank = [not text.strip() for text in texts]
-        rows = [i for i, b in enumerate(blank) if not b]
-        index = {s: i for i, s in enumerate(dict.fromkeys(strings[row] for row in rows))}
+        role = as_role(role)
         kept = min(self.spec.truncate_dim or self.dimensions, self.dimensions)
-        vectors = np.zeros((len(texts), kept), dtype=np.float32)
-        if index:
-            done = self.embed(list(index), prompt)
-            places = [index[strings[i]] for i in rows]
-            raw = done.vectors[places]
-            self._check_finite(raw, rows)  # before scaling, which makes NaN of infinity
-            vectors[rows] = finish(raw, kept, normalize=self.spec.normalize)
-            self.counts.tokens += int(done.tokens[places].sum())
-            self.counts.truncated += int(done.truncated[places].sum())
+        vectors = _zeros(len(texts), kept)
+        rows = np.array([i for i, text in enumerate(texts) if text.strip()], dtype=np.intp)
         self.counts.texts += len(texts)
-        self.counts.blank += sum(blank)
+        self.counts.blank += len(texts) - len(rows)
         self.counts.not_nfc += sum(not unicodedata.is_normalized("NFC", t) for t in texts)
+        if not len(rows):
+            return vectors
+        keys = keys_of(self.spec, role, [texts[row] for row in rows])
+        _, at, twins = np.unique(keys, return_index=True, return_inverse=True)
+        firsts, copies = np.sort(at), np.bincount(twins.ravel())
+        source = rows[at[twins.ravel()]]  # of every row, the row that is encoded in its place
+        times = copies[twins.ravel()[firsts]]
+        for start in range(0, len(firsts), _SHARD):
+            shard = firsts[start : start + _SHARD]
+            self._encode_shard(
+                texts, role, rows[shard], keys[shard], times[start : start + _SHARD], vectors
+            )
+        for start in range(0, len(rows), _SHARD):
+            part = slice(start, start + _SHARD)
+            again = source[part] != rows[part]
+            vectors[rows[part][again]] = vectors[source[part][again]]
         return vectors
 
-    def _check_finite(self, vectors: Vectors, rows: Sequence[int]) -> None:
+    def _encode_shard(
+        self,
+        texts: Sequence[str],
+        role: Role,
+        rows: Rows,
+        keys: Keys,
+        times: npt.NDArray[np.intp],
+        out: Vectors,
+    ) -> None:
+        """Fill `out[rows]`, from the store or the model; `times` is how often each text stands."""
+        missing = np.ones(len(rows), dtype=bool)
+        if self.store is not None:
+            missing, known = self.store.get(keys, self.dimensions)
+            self._take(known, np.flatnonzero(~missing), rows, times, out)
+            self.on_progress(sum(len(texts[row]) for row in rows[~missing]))
+        if not missing.any():
+            return
+        prompt = self.spec.prompt(role)
+        strings = [prompt + texts[row] for row in rows]
+        for unit, done in self.stream(strings, missing, role):
+            self._check_finite(done.vectors, rows[unit])
+            if self.store is not None:
+                self.store.put(keys[unit], done)
+            self._take(done, unit, rows, times, out)
+            self.on_progress(sum(len(texts[row]) for row in rows[unit]))
+
+    def _take(
+        self, done: Embedded, unit: Rows, rows: Rows, times: npt.NDArray[np.intp], out: Vectors
+    ) -> None:
+        out[rows[unit]] = finish(done.vectors, out.shape[1], normalize=self.spec.normalize)
+        self.counts.tokens += int(done.tokens @ times[unit])
+        self.counts.truncated += int(done.truncated @ times[unit])
+
+    def _check_finite(self, vectors: Vectors, rows: Rows) -> None:
         bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if len(bad):
-            first = rows[int(bad[0])]
             raise ModelError(
-                f"{self.spec.model} gave NaN or infinity for row {first} ({len(bad)} rows in all); "
-                "try --dtype float32"
+                f"{self.spec.model} gave NaN or infinity for row {rows[bad[0]]} ({len(bad)} rows "
+                "of its batch); try --dtype float32"
             )
+
+
+def _zeros(rows: int, dimensions: int) -> Vectors:
+    """A zeroed float32 array, in an unnamed temporary file where it is large."""
+    if rows * dimensions * 4 < _ON_DISK:
+        return np.zeros((rows, dimensions), dtype=np.float32)
+    with tempfile.TemporaryFile(prefix="jfinteb-vectors-") as file:
+        return np.memmap(file, dtype=np.float32, mode="w+", shape=(rows, dimensions))
 
 
 def finish(vectors: Vectors, dimensions: int, *, normalize: bool) -> Vectors:

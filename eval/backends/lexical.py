@@ -12,11 +12,11 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from jfinteb.eval.backends.base import Embedded, EncoderOptions, TextEncoder
 from jfinteb.eval.encoder import EncoderSpec
 from jfinteb.loaders.errors import UsageError
+from jfinteb.loaders.task import Role
 
 __all__ = ["DIMENSIONS", "LexicalEncoder"]
 
 DIMENSIONS = 2048
-_CHUNK = 4096
 _FIXED = {"pooling": "auto", "layer": -1, "dtype": "float32", "max_length": None, "revision": None}
 
 
@@ -26,6 +26,9 @@ class LexicalEncoder(TextEncoder):
     A count c enters as sign(c) * log(1 + |c|), which damps long texts; vectors have length 1. What
     it scores is what a task gives away by shared characters alone.
     """
+
+    unit = 4096
+    cacheable = False  # quicker to make than to read
 
     def __init__(self, options: EncoderOptions) -> None:
         if options.model not in ("lexical", "jfinteb/lexical"):
@@ -60,15 +63,11 @@ class LexicalEncoder(TextEncoder):
         """The version of what hashes."""
         return {"scikit-learn": sklearn_version}
 
-    def embed(self, strings: Sequence[str], prompt: str) -> Embedded:
+    def embed(self, strings: Sequence[str], role: Role) -> Embedded:
         """Damped n-gram counts; a "token" is a character."""
-        vectors = np.empty((len(strings), DIMENSIONS), dtype=np.float32)
-        for start in range(0, len(strings), _CHUNK):
-            part = strings[start : start + _CHUNK]
-            folded = [unicodedata.normalize("NFKC", text).casefold() for text in part]
-            counts = self._hashing.transform(folded)
-            counts.data = np.sign(counts.data) * np.log1p(np.abs(counts.data))
-            vectors[start : start + len(part)] = counts.toarray()
-            self.on_progress(sum(map(len, part)))
+        folded = [unicodedata.normalize("NFKC", text).casefold() for text in strings]
+        counts = self._hashing.transform(folded)
+        counts.data = np.sign(counts.data) * np.log1p(np.abs(counts.data))
+        vectors = counts.toarray().astype(np.float32)
         lengths = np.array([len(text) for text in strings], dtype=np.int64)
         return Embedded(vectors, lengths, np.zeros(len(strings), dtype=bool))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from jfinteb.eval.encoder import ModelError
@@ -15,6 +17,7 @@ from jfinteb.loaders.errors import UsageError
 __all__ = ["Tokenized", "Tokens", "length_limit"]
 
 _UNLIMITED = 10**6  # tokenizers without a limit say 1e30
+_CHUNK = 2048  # strings whose tokens are Python lists at a time
 _POSITIONS = ("position_embeddings", "embed_positions", "wpe")
 
 
@@ -38,31 +41,40 @@ def length_limit(
 
 @dataclass(frozen=True, slots=True)
 class Tokenized:
-    """Model inputs of n strings, not padded; `pooled[i][t]` tells whether token t may be pooled."""
+    """Model inputs of n strings, end to end in flat arrays.
 
-    inputs: Mapping[str, list[list[int]]]
-    pooled: list[list[bool]]
-    truncated: np.ndarray[Any, np.dtype[np.bool_]]
+    Attributes:
+        inputs: by input name, `input_ids` among them; shape (tokens,).
+        pooled: whether a token may be pooled, shape (tokens,).
+        lengths: tokens of each string, shape (n,).
+        truncated: whether a string was longer than the limit, shape (n,).
+    """
 
-    @property
-    def lengths(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Tokens of each string, shape (n,)."""
-        return np.array([len(ids) for ids in self.inputs["input_ids"]], dtype=np.int64)
+    inputs: Mapping[str, npt.NDArray[np.int32]]
+    pooled: npt.NDArray[np.bool_]
+    lengths: npt.NDArray[np.int64]
+    truncated: npt.NDArray[np.bool_]
 
-    def batch(self, rows: Sequence[int], pad_values: Mapping[str, int]) -> dict[str, torch.Tensor]:
+    def batch(
+        self, rows: npt.NDArray[np.intp], pad_values: Mapping[str, int]
+    ) -> dict[str, torch.Tensor]:
         """Right-padded tensors of some rows, with the pool mask under `"pooled"`.
 
         Padding stands on the right for every model: positions then begin at 0 for every text, and
         pooling goes by masks, so that a text's vector does not depend on its batch.
         """
-        columns: dict[str, Sequence[Sequence[int]]] = {**self.inputs, "pooled": self.pooled}
-        width = max(len(self.pooled[r]) for r in rows)
-        return {
-            name: torch.tensor(
-                [[*values[r], *[pad_values.get(name, 0)] * (width - len(values[r]))] for r in rows]
-            )
-            for name, values in columns.items()
+        starts = (np.cumsum(self.lengths) - self.lengths)[rows, None]
+        lengths = self.lengths[rows, None]
+        steps = np.arange(lengths.max())
+        attended = steps < lengths
+        places = np.where(attended, starts + steps, 0)
+        arrays: dict[str, npt.NDArray[Any]] = {
+            name: np.where(attended, values[places], pad_values.get(name, 0)).astype(np.int64)
+            for name, values in self.inputs.items()
         }
+        arrays["attention_mask"] = attended.astype(np.int64)
+        arrays["pooled"] = self.pooled[places] & attended
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
 class Tokens:
@@ -118,6 +130,19 @@ class Tokens:
 
     def __call__(self, strings: Sequence[str], prompt: str) -> Tokenized:
         """Tokenize strings that all begin with `prompt`."""
+        parts = [
+            self._tokenized(strings[start : start + _CHUNK], prompt)
+            for start in range(0, len(strings), _CHUNK)
+        ]
+        return Tokenized(
+            {name: np.concatenate([p.inputs[name] for p in parts]) for name in parts[0].inputs},
+            *(
+                np.concatenate([getattr(part, name) for part in parts])
+                for name in ("pooled", "lengths", "truncated")
+            ),
+        )
+
+    def _tokenized(self, strings: Sequence[str], prompt: str) -> Tokenized:
         room = self._limit if self._limit is None or self._end is None else self._limit - 1
         encoded = self._encode(strings, None)
         lengths = np.array([len(ids) for ids in encoded["input_ids"]])
@@ -145,7 +170,12 @@ class Tokens:
                     flags[t] = flags[t] and t >= first and not inside
         if self._end is not None:
             self._append_end(encoded, pooled)
-        return Tokenized(encoded, pooled, truncated)
+        return Tokenized(
+            {name: _flat(values, np.int32) for name, values in encoded.items()},
+            _flat(pooled, np.bool_),
+            np.array([len(flags) for flags in pooled], dtype=np.int64),
+            truncated,
+        )
 
     def _encode(self, strings: Sequence[str], limit: int | None) -> dict[str, list[Any]]:
         encoded = self._tokenizer(
@@ -153,7 +183,7 @@ class Tokens:
             truncation=limit is not None,
             max_length=limit,
             padding=False,
-            return_attention_mask=True,
+            return_attention_mask=False,
             return_special_tokens_mask=True,
             return_offsets_mapping=not self._pool_prompt,
             verbose=False,
@@ -166,7 +196,11 @@ class Tokens:
             if doubled:
                 continue
             ids.append(self._end)  # type: ignore[arg-type]
-            encoded["attention_mask"][i].append(1)
             pooled[i].append(self._special)
-            for name in encoded.keys() - {"input_ids", "attention_mask"}:
+            for name in encoded.keys() - {"input_ids"}:
                 encoded[name][i].append(encoded[name][i][-1] if encoded[name][i] else 0)
+
+
+def _flat(values: Sequence[Sequence[Any]], dtype: type[np.generic]) -> npt.NDArray[Any]:
+    total = sum(map(len, values))
+    return np.fromiter(itertools.chain.from_iterable(values), dtype=dtype, count=total)

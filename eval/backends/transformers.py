@@ -10,16 +10,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 import transformers
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-from jfinteb.eval.backends.base import Embedded, EncoderOptions, TextEncoder
+from jfinteb.eval.backends.base import Embedded, EncoderOptions, Flags, Rows, TextEncoder
 from jfinteb.eval.backends.model_files import Declared, ModelFiles
 from jfinteb.eval.backends.tokens import Tokenized, Tokens, length_limit
-from jfinteb.eval.encoder import EncoderSpec, ModelError
+from jfinteb.eval.encoder import EncoderSpec, ModelError, Vectors
 from jfinteb.eval.pooling import check_mode, pool
 from jfinteb.loaders.errors import UsageError
+from jfinteb.loaders.task import Role
 
 __all__ = ["TransformersEncoder", "batches"]
 
@@ -155,24 +157,31 @@ class TransformersEncoder(TextEncoder):
         self._accepted = _accepted(encoder)
         self._loaded = encoder.to(self._device).eval()
 
-    def embed(self, strings: Sequence[str], prompt: str) -> Embedded:
+    def stream(
+        self, strings: Sequence[str], missing: Flags, role: Role
+    ) -> Iterator[tuple[Rows, Embedded]]:
         """Tokenize once, then run batches of similar length; loads the weights if need be."""
         self.load()
-        tokenized = self._tokens(strings, prompt)
+        tokenized = self._tokens(strings, self.spec.prompt(role))
         lengths = tokenized.lengths
+        on_cpu = self._device.type == "cpu"
         # a text whose every character the tokenizer drops has no token, and the zero vector
-        vectors = np.zeros((len(strings), self.dimensions), dtype=np.float32)
-        for number, rows in enumerate(batches(lengths, strings, self._budget), start=1):
-            vectors[rows] = self._forward(tokenized, rows)
-            if self._device.type == "cpu" and number % _TRIM_EVERY == 0:
+        empty = np.flatnonzero(missing & (lengths == 0))
+        if len(empty):
+            zeros = np.zeros((len(empty), self.dimensions), dtype=np.float32)
+            yield empty, Embedded(zeros, lengths[empty], tokenized.truncated[empty])
+        for number, batch in enumerate(batches(lengths, strings, self._budget), start=1):
+            rows = batch[missing[batch]]
+            if len(rows):
+                vectors = self._forward(tokenized, rows)
+                yield rows, Embedded(vectors, lengths[rows], tokenized.truncated[rows])
+            if on_cpu and number % _TRIM_EVERY == 0:
                 _give_back_memory()
-            self.on_progress(sum(len(strings[row]) for row in rows))
-        if self._device.type == "cpu":
+        if on_cpu:
             _give_back_memory()
-        return Embedded(vectors, lengths, tokenized.truncated)
 
     @torch.inference_mode()
-    def _forward(self, tokenized: Tokenized, rows: Sequence[int]) -> np.ndarray[Any, Any]:
+    def _forward(self, tokenized: Tokenized, rows: Rows) -> Vectors:
         assert self._loaded is not None
         inputs = tokenized.batch(rows, self._tokens.pad_values)
         inputs = {name: tensor.to(self._device) for name, tensor in inputs.items()}
@@ -189,7 +198,8 @@ class TransformersEncoder(TextEncoder):
         else:
             states = output.last_hidden_state
         vectors = pool(self.spec.pooling, states, inputs["attention_mask"], pooled)
-        return vectors.cpu().numpy()
+        done: Vectors = vectors.cpu().numpy()
+        return done
 
     def _check_layer(self) -> None:
         layers = int(self._config.get_text_config().num_hidden_layers)
@@ -213,16 +223,14 @@ def _give_back_memory() -> None:
         trim(0)
 
 
-def batches(
-    lengths: np.ndarray[Any, np.dtype[np.int64]], strings: Sequence[str], budget: int
-) -> Iterator[list[int]]:
+def batches(lengths: npt.NDArray[np.int64], strings: Sequence[str], budget: int) -> Iterator[Rows]:
     """Rows in batches of at most `budget` tokens, padding included; a longer text goes alone.
 
     Longest first, so that memory shows early; among equals by the text itself, so that batches do
     not depend on the order of the texts. Rows without tokens are in no batch.
     """
     filled = np.flatnonzero(lengths).tolist()
-    order = sorted(filled, key=lambda i: (-int(lengths[i]), strings[i]))
+    order = np.array(sorted(filled, key=lambda i: (-int(lengths[i]), strings[i])), dtype=np.intp)
     start = 0
     while start < len(order):
         width = int(lengths[order[start]])

@@ -28,6 +28,9 @@ OTHER: dict[str, Any] = {
     "normalize": True,
     "dtype": "bfloat16",
     "remote_code": True,
+    "routes": {"query": "retrieval.query"},
+    "settings": {"dimensions": 256},
+    "precision": "int8",
 }
 NAMES = [field.name for field in dataclasses.fields(EncoderSpec)]
 

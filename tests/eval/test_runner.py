@@ -21,7 +21,7 @@ from jfinteb.eval.result import Failed, Result, read_result, read_results
 from jfinteb.eval.runner import Runner
 from jfinteb.loaders.data import Sample, open_origin
 from jfinteb.loaders.errors import DataError
-from jfinteb.loaders.task import Task, get_suite, get_task
+from jfinteb.loaders.task import Role, Task, get_suite, get_task
 
 SMALL = ("ews_horizon", "pfmt", "ews_reason")
 
@@ -39,9 +39,9 @@ class CountingEncoder(TextEncoder):
     def dimensions(self) -> int:
         return self.inner.dimensions
 
-    def embed(self, strings: Sequence[str], prompt: str) -> Embedded:
+    def embed(self, strings: Sequence[str], role: Role) -> Embedded:
         self.calls += 1
-        done = self.inner.embed(strings, prompt)
+        done = self.inner.embed(strings, role)
         if self.poison is not None:
             done.vectors[[i for i, s in enumerate(strings) if self.poison in s]] = np.nan
         return done
@@ -215,10 +215,10 @@ def test_the_order_of_tasks_changes_no_bit(tmp_path: Path) -> None:
 
 def test_an_interrupt_keeps_what_was_finished(tmp_path: Path) -> None:
     class Interrupted(CountingEncoder):
-        def embed(self, strings: Sequence[str], prompt: str) -> Embedded:
+        def embed(self, strings: Sequence[str], role: Role) -> Embedded:
             if self.calls == 3:
                 raise KeyboardInterrupt
-            return super().embed(strings, prompt)
+            return super().embed(strings, role)
 
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, encoder=Interrupted())

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import transformers
 
-from jfinteb.eval.backends.tokens import Tokens
+from jfinteb.eval.backends.tokens import Tokenized, Tokens
 from jfinteb.loaders.errors import JfintebError, UsageError
 
 PROMPT = "passage: "
@@ -28,12 +29,25 @@ def tokens(tokenizer: Any, **options: Any) -> Tokens:
     return Tokens(tokenizer, model="m", **(defaults | options))
 
 
+def rows_of(got: Tokenized, values: Any) -> list[list[Any]]:
+    """A flat array, one list a string."""
+    return [part.tolist() for part in np.split(values, np.cumsum(got.lengths)[:-1])]
+
+
+def ids_of(got: Tokenized) -> list[list[int]]:
+    return rows_of(got, got.inputs["input_ids"])
+
+
+def pools_of(got: Tokenized) -> list[list[bool]]:
+    return rows_of(got, got.pooled)
+
+
 @pytest.mark.parametrize("name", ["bert", "xlm_roberta", "t5", "llama"])
 def test_no_character_of_the_text_leaves_the_pool(name: str, load: Load) -> None:
     tokenizer = load(name)
     strings = [PROMPT + text for text in PROMPTED]
     got = tokens(tokenizer, pool_prompt=False)(strings, PROMPT)
-    for string, ids, pooled in zip(strings, got.inputs["input_ids"], got.pooled, strict=True):
+    for string, ids, pooled in zip(strings, ids_of(got), pools_of(got), strict=True):
         encoding = tokenizer(string)
         assert encoding["input_ids"] == ids
         covered = set()
@@ -63,15 +77,13 @@ def test_the_prompt_alone_has_another_length_than_in_a_text(load: Load) -> None:
 
 def test_special_tokens_before_the_prompt_leave_with_it(load: Load) -> None:
     got = tokens(load("bert"), pool_prompt=False)(["q: 円安"], "q: ")
-    kept = [
-        t for t, inside in zip(got.inputs["input_ids"][0], got.pooled[0], strict=True) if inside
-    ]
+    kept = [t for t, inside in zip(ids_of(got)[0], pools_of(got)[0], strict=True) if inside]
     assert load("bert").convert_ids_to_tokens(kept) == ["円", "安", "[SEP]"]
 
 
 def test_special_tokens_out_of_the_pool(load: Load) -> None:
     got = tokens(load("bert"), special_tokens=False)(["円安", "円"], "")
-    assert got.pooled == [[False, True, True, False], [False, True, False]]
+    assert pools_of(got) == [[False, True, True, False], [False, True, False]]
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt2", "bert", "xlm_roberta", "t5"])
@@ -81,9 +93,7 @@ def test_exactly_one_end_token_and_it_stands_last(name: str, load: Load) -> None
     texts = ["円" * n for n in LENGTHS]
     got = tokens(tokenizer, limit=16, end=True)(texts, "")
     plain = tokenizer(texts, add_special_tokens=False)["input_ids"]
-    for text, ids, bare, cut in zip(
-        texts, got.inputs["input_ids"], plain, got.truncated, strict=True
-    ):
+    for text, ids, bare, cut in zip(texts, ids_of(got), plain, got.truncated, strict=True):
         assert ids.count(end) == 1, text
         assert ids[-1] == end
         assert len(ids) <= 16
@@ -97,17 +107,15 @@ def test_exactly_one_end_token_and_it_stands_last(name: str, load: Load) -> None
 @pytest.mark.parametrize("text", ["円安</s>", "</s>", "円</s>安</s>"])
 def test_a_text_that_ends_in_the_end_token_gets_no_second_one(text: str, load: Load) -> None:
     tokenizer = load("llama")
-    ids = tokens(tokenizer, end=True)([text], "").inputs["input_ids"][0]
+    ids = ids_of(tokens(tokenizer, end=True)([text], ""))[0]
     assert ids == tokenizer(text)["input_ids"]
     assert ids[-1] == tokenizer.eos_token_id
 
 
 def test_the_end_token_comes_with_every_input_of_the_model(load: Load) -> None:
     got = tokens(load("llama"), end=True, limit=4)(["円", "円安が輸出企業を"], "")
-    columns: list[Any] = [*got.inputs.values(), got.pooled]
-    for rows in columns:
-        assert [len(row) for row in rows] == got.lengths.tolist()
-    assert all(all(mask) for mask in got.inputs["attention_mask"])
+    total = got.lengths.sum()
+    assert all(len(values) == total for values in (*got.inputs.values(), got.pooled))
 
 
 def test_last_pooling_without_any_end_token_is_an_error(load: Load) -> None:
@@ -132,7 +140,7 @@ def test_a_limit_without_room_for_text_is_refused(
 
 def test_batches_are_padded_on_the_right_with_the_models_padding(load: Load) -> None:
     made = tokens(load("xlm_roberta"))
-    batch = made(["円", "円安が"], "").batch([1, 0], made.pad_values)
+    batch = made(["円", "円安が"], "").batch(np.array([1, 0]), made.pad_values)
     assert batch["input_ids"][1].tolist()[-2:] == [1, 1]  # <pad> is 1 here
     assert batch["attention_mask"].sum(dim=1).tolist() == [6, 4]
     assert batch["attention_mask"][1].tolist() == [1, 1, 1, 1, 0, 0]

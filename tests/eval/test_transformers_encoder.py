@@ -23,6 +23,7 @@ from jfinteb.eval.backends import EncoderOptions, TextEncoder, open_encoder
 from jfinteb.eval.backends.base import finish
 from jfinteb.eval.encoder import ModelError
 from jfinteb.loaders.errors import JfintebError, UnavailableError, UsageError
+from jfinteb.loaders.task import Role
 
 ALL = ["bert", "xlm_roberta", "llama", "gpt2", "modernbert", "t5"]
 POOLINGS: list[tuple[str | list[str], str]] = [
@@ -237,13 +238,13 @@ def test_repeated_texts_are_encoded_once_and_counted_each(
 ) -> None:
     encoder = open_tiny("bert")
     seen: list[str] = []
-    embed = encoder.embed
+    stream = encoder.stream
 
-    def spy(strings: list[str], prompt: str) -> Any:
+    def spy(strings: list[str], missing: Any, role: Role) -> Any:
         seen.extend(strings)
-        return embed(strings, prompt)
+        return stream(strings, missing, role)
 
-    monkeypatch.setattr(encoder, "embed", spy)
+    monkeypatch.setattr(encoder, "stream", spy)
     vectors = encoder.encode(["円安", "株価", "円安", "", "円安"], "query")
     assert seen == ["円安", "株価"]
     assert np.array_equal(vectors[0], vectors[2])
