@@ -1,4 +1,4 @@
-"""The command line: `jfinteb run`, `jfinteb tasks`, `jfinteb show`, `jfinteb report`."""
+"""The command line: `jfinteb run`, `tasks`, `show`, `report`, `cache`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from jfinteb.loaders.cli import Parser, guarded, names
+from jfinteb.eval.arguments import add_run_options, chosen_preset, model_options
+from jfinteb.loaders.cli import Parser, guarded
 from jfinteb.loaders.errors import UsageError
-from jfinteb.loaders.task import Role, get_suite, suites
+from jfinteb.loaders.task import get_suite, suites
 
 __all__ = ["main", "run_main"]
 
@@ -45,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(prog="jfinteb", description="Japanese financial text embedding benchmark.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add = commands.add_parser
-    _add_run_options(add("run", help="score a model", description=_RUN_HELP, epilog=_RUN_EXAMPLES))
+    add_run_options(add("run", help="score a model", description=_RUN_HELP, epilog=_RUN_EXAMPLES))
     tasks = add("tasks", help="list the tasks", description="List the tasks of a suite.")
     tasks.add_argument("--suite", default="all", metavar="NAME", help="default: all")
     show = add(
@@ -62,12 +63,32 @@ def main(argv: Sequence[str] | None = None) -> int:
             help="default results",
         )
     report.add_argument("--out", type=Path, metavar="FILE", help="default RESULTS/report.html")
+    models = add(
+        "models",
+        help="list the presets",
+        description="List the models whose makers' settings are known here, or show one in full.",
+    )
+    models.add_argument("name", nargs="?", metavar="NAME", help="hub id, alias or short name")
+    cache = add(
+        "cache",
+        help="show, check or clear kept vectors",
+        description="Show the vectors that runs have kept, by model and spec.",
+    )
+    cache.add_argument(
+        "--cache", type=Path, metavar="DIR", help="default: JFINTEB_CACHE, or the user's cache"
+    )
+    cache.add_argument("--verify", action="store_true", help="compare every checksum")
+    cache.add_argument(
+        "--clear", metavar="MODEL", help="delete what is kept of a model, or 'all'; asks nothing"
+    )
     args = parser.parse_args(argv)
     commands_by_name: dict[str, Callable[[argparse.Namespace], int]] = {
         "run": _run,
         "tasks": _tasks,
         "show": _show,
         "report": _report,
+        "cache": _cache,
+        "models": _models,
     }
     return guarded(lambda: commands_by_name[args.command](args))
 
@@ -75,96 +96,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run_main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `python eval/run.py`: the same as `jfinteb run`."""
     parser = Parser(prog="eval/run.py", description=_RUN_HELP, epilog=_RUN_EXAMPLES)
-    _add_run_options(parser)
+    add_run_options(parser)
     args = parser.parse_args(argv)
     return guarded(lambda: _run(args))
-
-
-def _add_run_options(parser: argparse.ArgumentParser) -> None:
-    onoff = argparse.BooleanOptionalAction
-    parser.add_argument(
-        "--model", required=True, help="hub id, model folder, or 'lexical' (the baseline)"
-    )
-    what = parser.add_argument_group("what to run")
-    what.add_argument("--suite", metavar="NAME", help=f"{', '.join(suites())}; default jfinteb")
-    what.add_argument(
-        "--tasks", type=names, nargs="+", metavar="A,B", help="only these tasks, of any suite"
-    )
-    what.add_argument(
-        "--data",
-        metavar="DATA",
-        help="package folder, hub repository[@revision] or 'sample'; default: the hub's",
-    )
-    what.add_argument(
-        "--output",
-        type=Path,
-        default=Path("results"),
-        metavar="RESULTS",
-        help="folder of all results; default results",
-    )
-    what.add_argument("--seed", type=_seed, default=0, help="first seed of clustering; default 0")
-    what.add_argument("--dry-run", action="store_true", help="show what would run, and stop")
-    what.add_argument("--debug", action="store_true", help="show where an unexpected error arose")
-
-    how = parser.add_argument_group("how the model is used; all of it stands in the result")
-    how.add_argument("--backend", help="transformers or lexical; default: by --model")
-    how.add_argument("--revision", help="hub branch, tag or commit of the model")
-    how.add_argument(
-        "--pooling",
-        default="auto",
-        help="mean cls last max weighted_mean mean_sqrt_len first_last_avg, several joined by +, "
-        "or auto: the model's own; default auto",
-    )
-    how.add_argument("--layer", type=int, default=-1, help="hidden layer to pool; default -1")
-    how.add_argument(
-        "--special-tokens", action=onoff, default=True, help="special tokens in the pool"
-    )
-    how.add_argument("--pool-prompt", action=onoff, help="the prompt's tokens in the pool")
-    how.add_argument("--query-prompt", metavar="TEXT", help="before every retrieval query")
-    how.add_argument("--document-prompt", metavar="TEXT", help="before every document")
-    how.add_argument(
-        "--prompt", metavar="TEXT", help="before the texts of classification and clustering"
-    )
-    how.add_argument("--classification-prompt", metavar="TEXT", help="instead of --prompt, there")
-    how.add_argument("--clustering-prompt", metavar="TEXT", help="instead of --prompt, there")
-    how.add_argument("--max-length", type=int, metavar="N", help="tokens; never above the model's")
-    how.add_argument("--truncate-dim", type=int, metavar="N", help="keep the first N dimensions")
-    how.add_argument("--normalize", action=onoff, help="scale vectors to length 1")
-    how.add_argument("--dtype", default="float32", help="float32, bfloat16, float16 or auto")
-    how.add_argument("--device", default="auto", help="auto, cpu, cuda[:n] or mps")
-    how.add_argument("--batch-tokens", type=int, metavar="N", help="tokens in the model at once")
-    how.add_argument(
-        "--trust-remote-code",
-        action="store_true",
-        help="run code that the model's repository holds",
-    )
-
-
-def _seed(text: str) -> int:
-    value = int(text)
-    if not 0 <= value < 2**31:
-        raise argparse.ArgumentTypeError(f"found {value}, expected 0 to {2**31 - 1}")
-    return value
-
-
-def _prompts(args: argparse.Namespace) -> dict[str, str]:
-    given = {
-        Role.QUERY: args.query_prompt,
-        Role.DOCUMENT: args.document_prompt,
-        Role.CLASSIFICATION: _first(args.classification_prompt, args.prompt),
-        Role.CLUSTERING: _first(args.clustering_prompt, args.prompt),
-    }
-    return {role.value: text for role, text in given.items() if text is not None}
-
-
-def _first(*values: str | None) -> str | None:
-    return next((value for value in values if value is not None), None)
 
 
 def _run(args: argparse.Namespace) -> int:
     from jfinteb.eval.session import Session
 
-    return Session.from_args(args, _prompts(args)).run()
+    preset = chosen_preset(args)
+    return Session.from_args(args, model_options(args, preset), preset).run()
 
 
 def _tasks(args: argparse.Namespace) -> int:
@@ -192,6 +133,37 @@ def _report(args: argparse.Namespace) -> int:
         raise UsageError(f"cannot write {out}: {error.strerror or error}") from error
     print(f"wrote {out}")
     return 0
+
+
+def _models(args: argparse.Namespace) -> int:
+    from jfinteb.eval.presets import describe, get_preset, models_table, presets
+    from jfinteb.eval.table import output_console
+
+    if args.name is None:
+        output_console().print(models_table(presets()))
+        print("jfinteb models NAME shows one in full; docs/models.md says how presets are used")
+    else:
+        print(describe(get_preset(args.name)))
+    return 0
+
+
+def _cache(args: argparse.Namespace) -> int:
+    from jfinteb.eval.cache import cache_folder
+    from jfinteb.eval.cache_file import clear, describe_folder
+    from jfinteb.eval.table import cache_table, output_console
+
+    folder = args.cache or cache_folder()
+    if args.clear is not None:
+        names, size = clear(folder, args.clear)
+        print("\n".join(f"removed {name}" for name in names))
+        print(f"{len(names)} files, {size / 1e6:.1f} MB, from {folder}")
+        return 0
+    held, unreadable = describe_folder(folder, verify=args.verify)
+    for message in unreadable:
+        print(f"error: {message}", file=sys.stderr)
+    output_console().print(cache_table(held))
+    print(f"{sum(spec.bytes for spec in held) / 1e6:.1f} MB of vectors in {folder}")
+    return 1 if unreadable or any(spec.damaged for spec in held) else 0
 
 
 def _show(args: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from jfinteb.loaders.errors import JfintebError, UsageError
 from jfinteb.loaders.task import Role
 
-__all__ = ["Counts", "Encoder", "EncoderSpec", "ModelError", "Vectors", "as_role"]
+__all__ = ["Counts", "Encoder", "EncoderSpec", "ModelError", "NotFiniteError", "Vectors", "as_role"]
 
 Vectors: TypeAlias = npt.NDArray[np.float32]
 
@@ -25,6 +25,16 @@ _AFTER_OR_BESIDE = ("prompts", "routes", "truncate_dim", "normalize", "precision
 
 class ModelError(JfintebError):
     """A model that cannot be opened, or whose vectors cannot be used."""
+
+
+class NotFiniteError(ModelError):
+    """A vector with NaN or infinity; `row` is its row among the texts that were asked for."""
+
+    def __init__(self, model: str, row: int, *, split: str | None = None) -> None:
+        where = f"row {row}" if split is None else f"row {row} of {split}"
+        super().__init__(f"{model} gave NaN or infinity for {where}; try --dtype float32")
+        self.model = model
+        self.row = row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +122,7 @@ class Counts:
         truncated: texts that were longer than the limit.
         blank: texts of white space only (full-width space included); their vector is zero.
         not_nfc: texts that are not in Unicode NFC; tokenizers may cut them unlike their NFC form.
+        cached: texts whose vector had been kept from an earlier task or run.
     """
 
     texts: int = 0
@@ -119,6 +130,7 @@ class Counts:
     truncated: int = 0
     blank: int = 0
     not_nfc: int = 0
+    cached: int = 0
 
 
 class Encoder(Protocol):

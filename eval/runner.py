@@ -6,8 +6,8 @@ import datetime
 import platform
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from jfinteb.eval.backends.base import TextEncoder
-from jfinteb.eval.encoder import ModelError, Vectors
+from jfinteb.eval.encoder import ModelError, NotFiniteError, Vectors
+from jfinteb.eval.precision import quantized
 from jfinteb.eval.protocols import VERSION, inputs, score
 from jfinteb.eval.result import (
     Failed,
@@ -32,7 +33,7 @@ from jfinteb.eval.stats import RESAMPLES
 from jfinteb.loaders.data import SAMPLE, Origin, is_verified, load_tables
 from jfinteb.loaders.errors import JfintebError, UsageError
 from jfinteb.loaders.sample import NOTICE
-from jfinteb.loaders.task import Kind, Task, suites
+from jfinteb.loaders.task import Kind, Role, Task, suites
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,17 +97,29 @@ class Runner:
     def plan(self, tasks: Sequence[Task]) -> tuple[list[Plan], list[Failed]]:
         """Load and verify the rows of every task; what cannot be had is a `Failed`."""
         plans, failed = [], []
-        for task in tasks:
+        # one order whatever was asked for: texts that tasks share go through in the same batches
+        for task in sorted(tasks, key=lambda task: task.name):
             start = time.perf_counter()
             try:
                 tables, digests = load_tables(task, self.origin)
-                seed = self.seed if task.kind is Kind.CLUSTERING else 0  # the others draw nothing
-                key = identity(task.name, digests, self.encoder.spec, VERSION, seed)
+                key = self._identity(task, digests)
                 seconds = time.perf_counter() - start
                 plans.append(Plan(task, tables, digests, key, seconds, self._done(task, key)))
             except JfintebError as error:
                 failed.append(Failed(task.name, str(error)))
         return plans, failed
+
+    def again(self, plans: Sequence[Plan]) -> list[Plan]:
+        """The plans of another encoder's runner, for this one: the same rows, loaded once."""
+        return [
+            replace(plan, identity=key, done=self._done(plan.task, key))
+            for plan in plans
+            for key in [self._identity(plan.task, plan.digests)]
+        ]
+
+    def _identity(self, task: Task, digests: Mapping[str, str]) -> str:
+        seed = self.seed if task.kind is Kind.CLUSTERING else 0  # the others draw nothing
+        return identity(task.name, digests, self.encoder.spec, VERSION, seed)
 
     def _done(self, task: Task, key: str) -> Result | None:
         path = self.folder / f"{task.name}.json"
@@ -188,17 +201,35 @@ class Runner:
         write_summary(self.folder, _suites(self.origin))
         return result
 
+    def to_encode(self, plan: Plan) -> int:
+        """Characters whose vectors are not kept yet."""
+        roles = _by_role(plan).items()
+        return sum(
+            len(text)
+            for role, splits in roles
+            for text in self.encoder.to_encode(
+                [t for texts in splits.values() for t in texts], role
+            )
+        )
+
     def _encode(self, plan: Plan) -> dict[str, Vectors]:
-        vectors = {}
-        for split, (role, texts) in inputs(plan.task, plan.tables).items():
+        """Vectors by split; the texts of a role go through the model together."""
+        vectors: dict[str, Vectors] = {}
+        for role, splits in _by_role(plan).items():
+            texts = [text for split in splits.values() for text in split]
             try:
-                vectors[split] = checked(self.encoder.encode(texts, role), len(texts))
-            except ModelError as error:
-                raise ModelError(f"{split}: {error}") from error
+                whole = checked(self.encoder.encode(texts, role), len(texts))
+            except NotFiniteError as error:
+                split, row = _place(splits, error.row)
+                raise NotFiniteError(error.model, row, split=split) from error
+            start = 0
+            for split, part in splits.items():
+                vectors[split] = whole[start : start + len(part)]
+                start += len(part)
         widths = {split: found.shape[1] for split, found in vectors.items()}
         if len(set(widths.values())) > 1:
             raise ModelError(f"vectors differ in length between splits: {widths}")
-        return vectors
+        return quantized(vectors, plan.task.kind, self.encoder.spec.precision)
 
     def _notes(self, task: Task, counts: dict[str, int]) -> list[str]:
         notes = [NOTICE] if self.origin.name == SAMPLE else []
@@ -211,6 +242,8 @@ class Runner:
             notes.append(f"{counts['blank']} blank texts have the zero vector")
         if counts["not_nfc"]:
             notes.append(f"warning: {counts['not_nfc']} texts are not in Unicode NFC")
+        if self.encoder.store is not None:
+            notes += self.encoder.store.notes
         return notes
 
 
@@ -230,8 +263,25 @@ def checked(vectors: object, rows: int) -> Vectors:
         narrow = array.astype(np.float32, copy=False)
     bad = np.flatnonzero(~np.isfinite(narrow).all(axis=1))
     if len(bad):
-        raise ModelError(f"the encoder gave NaN or infinity for row {bad[0]} ({len(bad)} in all)")
+        raise NotFiniteError("the encoder", int(bad[0]))
     return narrow
+
+
+def _by_role(plan: Plan) -> dict[Role, dict[str, list[str]]]:
+    """The texts of a task: role -> split -> texts."""
+    roles: dict[Role, dict[str, list[str]]] = {}
+    for split, (role, texts) in inputs(plan.task, plan.tables).items():
+        roles.setdefault(role, {})[split] = texts
+    return roles
+
+
+def _place(splits: Mapping[str, Sequence[str]], row: int) -> tuple[str, int]:
+    """The split of a row of all splits, and its row there."""
+    for split, texts in splits.items():
+        if row < len(texts):
+            return split, row
+        row -= len(texts)
+    raise IndexError(row)
 
 
 def _suites(origin: Origin) -> dict[str, tuple[str, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -31,6 +31,15 @@ class Embedded:
 class Store(Protocol):
     """Keeps raw vectors of one model under one spec."""
 
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the run should know."""
+        ...
+
+    def missing(self, keys: Keys) -> npt.NDArray[np.bool_]:
+        """Which of n keys are not there, shape (n,)."""
+        ...
+
     def get(self, keys: Keys, dimensions: int) -> tuple[npt.NDArray[np.bool_], Embedded]:
         """Which of n keys are missing, shape (n,), and what is known of the others, in order."""
         ...
@@ -39,23 +48,31 @@ class Store(Protocol):
         """Keep vectors: all of them, or, if stopped midway, none."""
         ...
 
+    def close(self) -> None:
+        """Let go of what is held open."""
+        ...
 
-def keys_of(spec: EncoderSpec, role: Role, texts: Sequence[str]) -> Keys:
-    """A key for all that changes the raw vector of each text: spec, route, prompt, text.
 
-    Roles that share route and prompt share keys. Where the prompt stays out of the pool it counts
-    beside the final string, since two prompts can make one string and pool it differently.
+def keys_of(spec: EncoderSpec, role: Role, strings: Iterable[str]) -> Keys:
+    """A key for all that changes the raw vector of each string: spec, route, final string.
+
+    Roles that share a route share keys. Where the prompt stays out of the pool it counts beside the
+    final string, since two prompts can make one string and pool it differently.
+
+    Args:
+        spec: of the encoder.
+        role: of the strings.
+        strings: with the prompt of their role in front.
     """
-    prompt = spec.prompt(role)
-    apart = [] if spec.pool_prompt else [prompt]
+    apart = [] if spec.pool_prompt else [spec.prompt(role)]
     base = hashlib.blake2b(digest_size=_SIZE)
     for part in (spec.vector_digest, spec.route(role), *apart):
         data = part.encode("utf-8", "surrogatepass")
         base.update(len(data).to_bytes(8, "little") + data)
     digests = []
-    for text in texts:
+    for string in strings:
         key = base.copy()
-        key.update((prompt + text).encode("utf-8", "surrogatepass"))
+        key.update(string.encode("utf-8", "surrogatepass"))
         digests.append(key.digest())
     return np.frombuffer(b"".join(digests), dtype=np.dtype((np.void, _SIZE)))
 
@@ -74,6 +91,11 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._rows: dict[bytes, tuple[npt.NDArray[np.float32], int, bool]] = {}
+        self.notes: list[str] = []
+
+    def missing(self, keys: Keys) -> npt.NDArray[np.bool_]:
+        """See `Store.missing`."""
+        return np.array([key.tobytes() not in self._rows for key in keys], dtype=bool)
 
     def get(self, keys: Keys, dimensions: int) -> tuple[npt.NDArray[np.bool_], Embedded]:
         """See `Store.get`."""
@@ -99,3 +121,6 @@ class MemoryStore:
         )
         for key, vector, tokens, truncated in rows:
             self._rows.setdefault(key.tobytes(), (vector, tokens, truncated))
+
+    def close(self) -> None:
+        """Nothing is held open."""

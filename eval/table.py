@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich import box
@@ -12,11 +13,20 @@ from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Table
 
+from jfinteb.eval.cache_file import CachedSpec
 from jfinteb.eval.result import Failed, Result, averages
 from jfinteb.loaders.sample import NOTICE
 from jfinteb.loaders.task import Kind, Task, get_task, suites
 
-__all__ = ["comparison", "output_console", "print_results", "run_table", "task_table"]
+__all__ = [
+    "cache_table",
+    "comparison",
+    "output_console",
+    "print_results",
+    "run_table",
+    "runs_table",
+    "task_table",
+]
 
 MISSING = "–"
 _TASK_WIDTH = 25
@@ -84,42 +94,97 @@ def comparison(results: Sequence[Result], suite: str | None, width: int) -> list
         suite: its name; averages are over its tasks alone. None: no averages.
         width: of the terminal, in columns.
     """
-    runs: dict[tuple[str, str], dict[str, float]] = {}
-    for result in results:
-        runs.setdefault((result.model, result.spec_digest), {})[result.task] = result.score
-    kinds = list(Kind)
-    found = {name for scores in runs.values() for name in scores}
-    names = sorted(found, key=lambda name: (kinds.index(get_task(name).kind), name))
     members = suites()[suite] if suite is not None else ()
-    means = {run: averages(scores, members) if members else {} for run, scores in runs.items()}
-    order = sorted(runs, key=lambda run: (-(means[run].get("all") or -1.0), run))
-    longest = max(len(part) for model, _ in runs for part in (*model.split("/"), "0" * 12))
+    label = f"average of suite {suite}" if suite is not None else ""
+    return _side_by_side(_columns(results), members, label, width, best_first=True)
+
+
+def runs_table(
+    results: Sequence[Result], tasks: Sequence[Task], *, whole: bool, width: int
+) -> list[Table]:
+    """Several ways to use one model, in the order they were asked for; as `comparison`."""
+    members = [task.name for task in tasks] if whole else ()
+    return _side_by_side(_columns(results), members, "average", width, best_first=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One run: what stands above it, and its scores by task."""
+
+    heads: tuple[str, ...]
+    scores: Mapping[str, float]
+
+
+def _columns(results: Sequence[Result]) -> list[_Column]:
+    """A column a run; runs of one model are told apart by what differs between their specs."""
+    runs: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        runs.setdefault((result.model, result.spec_digest), []).append(result)
+    specs: dict[str, list[Mapping[str, Any]]] = {}
+    for (model, _), found in runs.items():
+        specs.setdefault(model, []).append(found[0].spec)
+    return [
+        _Column(
+            (*model.split("/"), *_differences(found[0].spec, specs[model]), digest[:12]),
+            {result.task: result.score for result in found},
+        )
+        for (model, digest), found in runs.items()
+    ]
+
+
+def _differences(spec: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What a spec says where the specs of one model do not agree, a line each."""
+    found = []
+    for name, value in spec.items():
+        if all(other.get(name) == value for other in others):
+            continue
+        if isinstance(value, Mapping):
+            shown = [f"{k}={v!r}" for k, v in value.items() if v != ""] or ["none"]
+            found += [f"{name} {text}" for text in dict.fromkeys(shown)]
+        else:
+            found.append(f"{name} {'all' if value is None else value}")
+    return found
+
+
+def _side_by_side(
+    columns: Sequence[_Column],
+    members: Sequence[str],
+    label: str,
+    width: int,
+    *,
+    best_first: bool,
+) -> list[Table]:
+    kinds = list(Kind)
+    found = {name for column in columns for name in column.scores}
+    names = sorted(found, key=lambda name: (kinds.index(get_task(name).kind), name))
+    if best_first:
+
+        def mean(column: _Column) -> float:
+            found = averages(column.scores, members)["all"] if members else None
+            return -1.0 if found is None else found
+
+        columns = sorted(columns, key=lambda column: (-mean(column), column.heads))
+    longest = max((len(line) for column in columns for line in column.heads), default=0)
     per_table = max(1, (width - _TASK_WIDTH) // (min(longest, _WIDEST_RUN) + 3))
-    parts = [order[i : i + per_table] for i in range(0, len(order), per_table)]
-    return [_comparison_part(part, runs, means, names, suite) for part in parts]
+    parts = [columns[i : i + per_table] for i in range(0, len(columns), per_table)]
+    return [_comparison_part(part, names, members, label) for part in parts]
 
 
 def _comparison_part(
-    part: Sequence[tuple[str, str]],
-    runs: Mapping[tuple[str, str], Mapping[str, float]],
-    means: Mapping[tuple[str, str], Mapping[str, float | None]],
-    names: Sequence[str],
-    suite: str | None,
+    part: Sequence[_Column], names: Sequence[str], members: Sequence[str], label: str
 ) -> Table:
-    heads = ["\n".join((*model.split("/"), digest[:12])) for model, digest in part]
-    table = _table("test score", *map(escape, heads), widest=_WIDEST_RUN)
+    table = _table("test score", *(escape("\n".join(c.heads)) for c in part), widest=_WIDEST_RUN)
+    means = [averages(column.scores, members) if members else {} for column in part]
     for kind in Kind:
         group = [name for name in names if get_task(name).kind is kind]
         for name in group:
-            table.add_row(name, *(_number(runs[run].get(name)) for run in part))
-        if group and suite is not None:
-            label = f"{kind} ({get_task(group[0]).metric})"
-            cells = (_number(means[run].get(kind.value)) for run in part)
-            table.add_row(label, *cells, style="bold")
+            table.add_row(name, *(_number(column.scores.get(name)) for column in part))
+        if group and members:
+            cells = (_number(mean.get(kind.value)) for mean in means)
+            table.add_row(f"{kind} ({get_task(group[0]).metric})", *cells, style="bold")
         table.add_section()
-    if suite is not None:
-        cells = (_number(means[run]["all"]) for run in part)
-        table.add_row(f"average of suite {suite}", *cells, style="bold")
+    if members:
+        table.add_row(label, *(_number(mean["all"]) for mean in means), style="bold")
     return table
 
 
@@ -150,6 +215,23 @@ def task_table(tasks: Sequence[Task]) -> Table:
         )
         labels = str(len(task.labels) or MISSING)
         table.add_row(task.name, task.kind.value, labels, rows, task.license)
+    return table
+
+
+def cache_table(held: Sequence[CachedSpec]) -> Table:
+    """What is kept: a row a model and spec."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for name in ("model", "revision", "pooling", "dtype", "max length", "vectors", "MB", "since"):
+        justify: JustifyMethod = "right" if name in ("max length", "vectors", "MB") else "left"
+        table.add_column(name, justify=justify, no_wrap=True)
+    verified = any(spec.damaged is not None for spec in held)
+    if verified:
+        table.add_column("damaged", justify="right")
+    for found in held:
+        names = ("revision", "pooling", "dtype", "max_length")
+        cells = [found.model, *(str(found.spec.get(name)) for name in names)]
+        cells += [f"{found.vectors:,}", f"{found.bytes / 1e6:.1f}", found.made]
+        table.add_row(*map(escape, cells), *([str(found.damaged)] if verified else []))
     return table
 
 

@@ -20,6 +20,12 @@ Python: TypeAlias = Callable[..., "subprocess.CompletedProcess[str]"]
 JAFIN_ROWS = 1490  # what the card declares
 
 
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or writes the user's vectors, nor another test's."""
+    monkeypatch.setenv("JFINTEB_CACHE", str(tmp_path_factory.mktemp("vectors")))
+
+
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     """The folder of real raw files; tests that need it are skipped where it is absent."""

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from jfinteb.eval.encoder import Counts, EncoderSpec, ModelError, Vectors, as_role
+from jfinteb.eval.encoder import Counts, EncoderSpec, NotFiniteError, Vectors, as_role
 from jfinteb.eval.store import Embedded, Keys, Store, keys_of
 from jfinteb.loaders.errors import UsageError
 from jfinteb.loaders.task import Role
@@ -133,6 +133,15 @@ class TextEncoder(ABC):
         """Versions and devices that the vectors came from."""
         return {}
 
+    def to_encode(self, texts: Sequence[str], role: Role) -> list[str]:
+        """The texts whose vectors are not kept yet, each once."""
+        known = [text for text in dict.fromkeys(texts) if text.strip()]
+        if self.store is None or not known:
+            return known
+        prompt = self.spec.prompt(role)
+        missing = self.store.missing(keys_of(self.spec, role, (prompt + text for text in known)))
+        return [text for text, absent in zip(known, missing, strict=True) if absent]
+
     def encode(self, texts: Sequence[str], role: Role | str) -> Vectors:
         """Encode texts of one role; see `jfinteb.eval.encoder.Encoder`.
 
@@ -142,7 +151,7 @@ class TextEncoder(ABC):
 
         Raises:
             UsageError: no such role.
-            ModelError: a vector that is not finite; the message names the row.
+            NotFiniteError: a vector that is not finite; the message names the row.
         """
         role = as_role(role)
         kept = min(self.spec.truncate_dim or self.dimensions, self.dimensions)
@@ -153,7 +162,8 @@ class TextEncoder(ABC):
         self.counts.not_nfc += sum(not unicodedata.is_normalized("NFC", t) for t in texts)
         if not len(rows):
             return vectors
-        keys = keys_of(self.spec, role, [texts[row] for row in rows])
+        prompt = self.spec.prompt(role)
+        keys = keys_of(self.spec, role, (prompt + texts[row] for row in rows.tolist()))
         _, at, twins = np.unique(keys, return_index=True, return_inverse=True)
         firsts, copies = np.sort(at), np.bincount(twins.ravel())
         source = rows[at[twins.ravel()]]  # of every row, the row that is encoded in its place
@@ -183,6 +193,7 @@ class TextEncoder(ABC):
         if self.store is not None:
             missing, known = self.store.get(keys, self.dimensions)
             self._take(known, np.flatnonzero(~missing), rows, times, out)
+            self.counts.cached += int(times[~missing].sum())
             self.on_progress(sum(len(texts[row]) for row in rows[~missing]))
         if not missing.any():
             return
@@ -205,10 +216,7 @@ class TextEncoder(ABC):
     def _check_finite(self, vectors: Vectors, rows: Rows) -> None:
         bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if len(bad):
-            raise ModelError(
-                f"{self.spec.model} gave NaN or infinity for row {rows[bad[0]]} ({len(bad)} rows "
-                "of its batch); try --dtype float32"
-            )
+            raise NotFiniteError(self.spec.model, int(rows[bad].min()))
 
 
 def _zeros(rows: int, dimensions: int) -> Vectors:

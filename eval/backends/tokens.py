@@ -109,6 +109,11 @@ class Tokens:
             )
 
     @property
+    def adds_end(self) -> bool:
+        """Whether an end-of-text token is added to what the tokenizer gives."""
+        return self._end is not None
+
+    @property
     def pad_values(self) -> dict[str, int]:
         """Value that stands for padding, by input name; 0 for all others."""
         pad = self._tokenizer.pad_token_id

@@ -59,7 +59,9 @@ class TransformersEncoder(TextEncoder):
         transformers.logging.disable_progress_bar()
         with files.reported():
             self._config = AutoConfig.from_pretrained(files.location, **self._common)
-            self._tokenizer = AutoTokenizer.from_pretrained(files.location, **self._common)
+            self._tokenizer = AutoTokenizer.from_pretrained(
+                files.location, **_tokenizer_options(options), **self._common
+            )
             declared = files.declared()
         with files.reported(), torch.device("meta"):
             skeleton = AutoModel.from_config(
@@ -86,6 +88,7 @@ class TransformersEncoder(TextEncoder):
                 normalize=normalize,
                 dtype=_dtype_name(options.dtype, self._config),
                 remote_code=options.trust_remote_code,
+                settings=options.settings,
             )
         )
         if files.folder is None:  # the weights come later, and must be of the same commit
@@ -110,6 +113,11 @@ class TransformersEncoder(TextEncoder):
     def dimensions(self) -> int:
         """Hidden size, times the number of joined pooling modes."""
         return self._hidden * len(self.spec.pooling.split("+"))
+
+    @property
+    def adds_end(self) -> bool:
+        """Whether texts get an end-of-text token that the tokenizer does not give them."""
+        return self._tokens.adds_end
 
     @property
     def environment(self) -> dict[str, str]:
@@ -189,17 +197,29 @@ class TransformersEncoder(TextEncoder):
         # some tokenizers give token_type_ids to models that have none
         known = self._accepted
         taken = {name: t for name, t in inputs.items() if known is None or name in known}
-        both = self.spec.pooling == "first_last_avg"
-        output = self._loaded(**taken, output_hidden_states=both or self.spec.layer != -1)
-        if both:
+        modes = self.spec.pooling.split("+")
+        several = "first_last_avg" in modes or self.spec.layer != -1
+        output = self._loaded(**taken, output_hidden_states=several)
+        vectors = torch.cat(
+            [
+                pool(mode, self._states(output, mode), inputs["attention_mask"], pooled).cpu()
+                for mode in modes
+            ],
+            dim=1,
+        ).numpy()
+        done: Vectors = vectors
+        return done
+
+    def _states(self, output: Any, mode: str) -> torch.Tensor:
+        """The token states that a mode pools."""
+        states: torch.Tensor
+        if mode == "first_last_avg":
             states = (output.hidden_states[1].float() + output.hidden_states[-1].float()) / 2
         elif self.spec.layer != -1:
             states = output.hidden_states[self.spec.layer]
         else:
             states = output.last_hidden_state
-        vectors = pool(self.spec.pooling, states, inputs["attention_mask"], pooled)
-        done: Vectors = vectors.cpu().numpy()
-        return done
+        return states
 
     def _check_layer(self) -> None:
         layers = int(self._config.get_text_config().num_hidden_layers)
@@ -208,7 +228,7 @@ class TransformersEncoder(TextEncoder):
                 f"layer {self.spec.layer}: {self.spec.model} has hidden states 0 (embeddings) to "
                 f"{layers}, or -1 for the last back to {-layers - 1}"
             )
-        if self.spec.pooling == "first_last_avg" and self.spec.layer != -1:
+        if "first_last_avg" in self.spec.pooling and self.spec.layer != -1:
             raise UsageError("first_last_avg takes its own two layers; leave --layer out")
 
 
@@ -267,12 +287,18 @@ def _names_in(model: torch.nn.Module, part: torch.nn.Module) -> set[str]:
 def _check_options(options: EncoderOptions) -> None:
     if options.pooling != "auto":
         check_mode(options.pooling)
-        if "first_last_avg" in options.pooling and options.pooling != "first_last_avg":
-            raise UsageError(
-                "first_last_avg averages layers and cannot be joined with another mode"
-            )
     if options.dtype not in _DTYPES:
         raise UsageError(f"no dtype {options.dtype!r}; expected {', '.join(_DTYPES)}")
+
+
+def _tokenizer_options(options: EncoderOptions) -> dict[str, Any]:
+    """The one setting of this backend: `mecab_dic`, which not every tokenizer's files name."""
+    unknown = sorted(options.settings.keys() - {"mecab_dic"})
+    if unknown:
+        raise UsageError(
+            f"the transformers backend has no setting {unknown[0]!r}; it has mecab_dic"
+        )
+    return {"mecab_kwargs": dict(options.settings)} if options.settings else {}
 
 
 def _pooling(options: EncoderOptions, declared: Declared) -> str:
