@@ -25,6 +25,7 @@ _OF_MODEL = (
     "normalize",
     "dtype",
     "device",
+    "workers",
     "batch_tokens",
     "trust_remote_code",
 )
@@ -110,7 +111,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="what else the backend should know; see the backend's page",
     )
-    how.add_argument("--device", help="auto, cpu, cuda[:n] or mps")
+    how.add_argument("--device", help="auto, cpu, cuda[:n], mps, or several: a,b")
+    how.add_argument("--workers", type=int, metavar="N", help="processes a device; default 1")
     how.add_argument("--batch-tokens", type=int, metavar="N", help="tokens in the model at once")
     how.add_argument(
         "--trust-remote-code",

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.terminal_theme import DEFAULT_TERMINAL_THEME
 
 from jfinteb.eval.result import Result
-from jfinteb.eval.session import notes_of
+from jfinteb.eval.shown import notes_of
 from jfinteb.eval.table import print_results, run_table
 from jfinteb.loaders.sample import NOTICE
 from jfinteb.loaders.task import get_task

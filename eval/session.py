@@ -3,49 +3,27 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import Progress, TaskID
 
-from jfinteb.eval.backends import EncoderOptions, TextEncoder
+from jfinteb.eval.backends import EncoderOptions, TextEncoder, open_encoder
 from jfinteb.eval.cache import cache_folder, give_stores
 from jfinteb.eval.precision import check_precision
-from jfinteb.eval.presets import Preset, looks_like, missing_packages
-from jfinteb.eval.result import Failed, Result
-from jfinteb.eval.runner import Plan, Runner
-from jfinteb.eval.table import output_console, run_table, runs_table
+from jfinteb.eval.presets import Preset
+from jfinteb.eval.result import Failed
+from jfinteb.eval.runner import Runner
+from jfinteb.eval.settled import recall, remember
+from jfinteb.eval.shown import Run, introduce, of_preset, progress_bar, show_plan, show_scores
 from jfinteb.eval.variants import open_variants
 from jfinteb.loaders.data import SAMPLE, Origin, open_origin
 from jfinteb.loaders.errors import UsageError
-from jfinteb.loaders.sample import NOTICE
 from jfinteb.loaders.task import Task, get_suite, get_task
 
-__all__ = ["Run", "Session"]
-
-
-@dataclass(slots=True)
-class Run:
-    """One encoder on all tasks."""
-
-    runner: Runner
-    plans: list[Plan] = field(default_factory=list)
-    results: dict[str, Result] = field(default_factory=dict)
-    failed: dict[str, Failed] = field(default_factory=dict)
-
-    @property
-    def encoder(self) -> TextEncoder:
-        """Whose vectors are scored."""
-        return self.runner.encoder
+__all__ = ["Session"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -116,102 +94,82 @@ class Session:
 
     def run(self) -> int:
         """Do it; returns the exit code."""
-        encoders = open_variants(self.options, self.poolings, self.dims, self.precisions)
+        if self.cache is not None:
+            known = self._recalled(self.cache)
+            code = None if known is None else self._attempt(known, kept_only=not self.dry_run)
+            if code is not None:
+                return code
+        encoders = open_variants(
+            self.options, self.poolings, self.dims, self.precisions, self._opened
+        )
+        code = self._attempt(encoders)
+        assert code is not None
+        return code
+
+    def _recalled(self, cache: Path) -> list[TextEncoder] | None:
+        """The encoders as they were settled before, if all of them were."""
+
+        def known(options: EncoderOptions) -> TextEncoder:
+            found = recall(cache, options)
+            if found is None:
+                raise LookupError(options.model)
+            return found
+
+        try:
+            return open_variants(self.options, self.poolings, self.dims, self.precisions, known)
+        except LookupError:
+            return None
+
+    def _opened(self, options: EncoderOptions) -> TextEncoder:
+        encoder = open_encoder(options)
+        if self.cache is not None:
+            remember(self.cache, options, encoder)
+        return encoder
+
+    def _attempt(self, encoders: Sequence[TextEncoder], *, kept_only: bool = False) -> int | None:
+        """Plan and run; None, with nothing said or written, where `kept_only` does not do."""
         runs = [Run(Runner(e, self.origin, self.output, seed=self.seed)) for e in encoders]
-        self._introduce(runs)
         plans, failures = runs[0].runner.plan(self.tasks)
-        for failure in failures:
-            self.console.print(
-                f"{failure.task}: failed: {failure.reason}", style="red", markup=False
-            )
         for run in runs:
             run.plans = plans if run is runs[0] else run.runner.again(plans)
             run.failed = {failure.task: failure for failure in failures}
         stores = give_stores(encoders, self.cache)
         try:
+            todo = [(run, plan) for run in runs for plan in run.plans if plan.done is None]
+            new = any(run.runner.to_encode(plan) for run, plan in todo)
+            if new and kept_only:
+                return None
+            introduce(self.console, runs, self.origin, of_preset(self.preset, self.options))
+            for failure in failures:
+                self.console.print(
+                    f"{failure.task}: failed: {failure.reason}", style="red", markup=False
+                )
             if self.dry_run:
-                self._show_plan(runs)
+                show_plan(runs)
             else:
-                self._do(runs)
+                self._do(runs, load=new)
         finally:
             for store in stores:
                 store.close()
+            for encoder in encoders:
+                encoder.close()
         return 1 if any(run.failed for run in runs) else 0
 
-    def _do(self, runs: Sequence[Run]) -> None:
-        todo = [(run, plan) for run in runs for plan in run.plans if plan.done is None]
+    def _do(self, runs: Sequence[Run], *, load: bool) -> None:
+        todo = [plan for run in runs for plan in run.plans if plan.done is None]
         for run in runs:
             if any(plan.done is None for plan in run.plans):
                 run.runner.prepare_output()
-        if any(run.runner.to_encode(plan) for run, plan in todo):
+        if load:
             runs[0].encoder.load()
         try:
-            with self._progress() as progress:
-                total = sum(plan.characters for _, plan in todo)
+            with progress_bar(self.console) as progress:
+                total = sum(plan.characters for plan in todo)
                 bar = progress.add_task("", total=total, visible=total > 0)
                 for run in runs:
                     self._score(run, progress, bar)
         finally:
-            self._finish(runs)
-
-    def _introduce(self, runs: Sequence[Run]) -> None:
-        for number, run in enumerate(runs):
-            spec = run.encoder.spec
-            shown = {
-                "model": f"{spec.model} ({spec.revision})",
-                "vectors": f"pooling {spec.pooling}, layer {spec.layer}, max length "
-                f"{spec.max_length}, truncate dim {spec.truncate_dim}, normalize {spec.normalize}, "
-                f"{spec.dtype}, precision {spec.precision}",
-                "prompts": ", ".join(f"{k} {v!r}" for k, v in spec.to_json()["prompts"].items()),
-                "data": self.origin.name,
-                "results": str(run.runner.folder),
-            }
-            for name, text in shown.items():
-                if number == 0 or name in ("vectors", "results"):
-                    self.console.print(f"{name:8} {text}", markup=False)
-        for line in self._of_preset():
-            self.console.print(f"{'preset':8} {line}", markup=False)
-        for note in dict.fromkeys(note for run in runs for note in run.encoder.notes):
-            style = "yellow" if note.startswith("warning") else ""
-            self.console.print(f"{'note':8} {note}", style=style, markup=False)
-        if self.origin.name == SAMPLE:
-            self.console.print(f"{'note':8} {NOTICE}", style="yellow", markup=False)
-
-    def _of_preset(self) -> list[str]:
-        """Which preset is used, or might be."""
-        if self.preset is not None:
-            missing = missing_packages(self.preset)
-            wants = f"; not installed: pip install {' '.join(missing)}" if missing else ""
-            return [f"{self.preset.id}; see `jfinteb models {self.preset.id}`{wants}"]
-        near = looks_like(self.options.model)
-        if near is not None and not any(self.options.prompts.values()):
-            return [f"none; this may be {near.id}: --preset {near.id} uses it as its makers do"]
-        return []
-
-    def _show_plan(self, runs: Sequence[Run]) -> None:
-        for run in runs:
-            if len(runs) > 1:
-                print(run.runner.folder.name)
-            for plan in run.plans:
-                rows = {split: table.num_rows for split, table in plan.tables.items()}
-                state = "done" if plan.done else "to run"
-                sizes = ", ".join(f"{split} {n:,}" for split, n in rows.items())
-                new = 0 if plan.done else run.runner.to_encode(plan)
-                print(
-                    f"{plan.task.name:20} {state:7} {plan.characters:>10,} characters, "
-                    f"{new:>10,} to encode ({sizes})"
-                )
-
-    def _progress(self) -> Progress:
-        return Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.percentage:.0f} %"),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=self.console,
-            transient=True,
-        )
+            show_scores(self.console, runs, self.tasks, whole=self.whole)
 
     def _score(self, run: Run, progress: Progress, bar: TaskID) -> None:
         run.encoder.on_progress = lambda characters: progress.advance(bar, characters)
@@ -233,34 +191,3 @@ class Session:
                 finished += plan.characters
                 progress.update(bar, completed=finished)
             progress.update(bar, description=names[number] if number < len(names) else "")
-
-    def _finish(self, runs: Sequence[Run]) -> None:
-        if not any(run.results or run.failed for run in runs):
-            return
-        out = output_console()
-        if len(runs) == 1:
-            out.print(run_table(self.tasks, runs[0].results, runs[0].failed, whole=self.whole))
-        else:
-            results = [result for run in runs for result in run.results.values()]
-            for table in runs_table(results, self.tasks, whole=self.whole, width=out.width):
-                out.print(table)
-        found = {name: result for run in runs for name, result in run.results.items()}
-        spreads = (r.outcome.get("spread", {}) for run in runs for r in run.results.values())
-        if len(runs) == 1 and any(len(spread.get("seeds", ())) > 1 for spread in spreads):
-            out.print("* lowest and highest score over seeds")
-        for note in notes_of(found):
-            out.print(f"note: {note}", markup=False, soft_wrap=True)
-        for run in runs:
-            self.console.print(f"results in {run.runner.folder}", markup=False)
-
-
-def notes_of(results: Mapping[str, Result]) -> list[str]:
-    """Each note once, with the tasks it speaks of unless it speaks of all."""
-    tasks: dict[str, list[str]] = {}
-    for name, result in results.items():
-        for note in result.notes:
-            tasks.setdefault(note, []).append(name)
-    return [
-        note if len(names) == len(results) else f"{', '.join(names)}: {note}"
-        for note, names in tasks.items()
-    ]

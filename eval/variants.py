@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -44,6 +44,10 @@ class _Over(TextEncoder):
     def load(self) -> None:
         """Load the encoder below."""
         self.base.load()
+
+    def close(self) -> None:
+        """Close the encoder below."""
+        self.base.close()
 
     def stream(
         self, strings: Sequence[str], missing: Flags, role: Role
@@ -123,13 +127,14 @@ def open_variants(
     poolings: Sequence[str],
     dims: Sequence[int | None],
     precisions: Sequence[str],
+    opener: Callable[[EncoderOptions], TextEncoder] = open_encoder,
 ) -> list[TextEncoder]:
     """An encoder a pooling, dimension and precision, each with each; they share the weights.
 
     Raises:
         UsageError, ModelError, UnavailableError: as `open_encoder`.
     """
-    pooled = _pooled(options, poolings)
+    pooled = _pooled(options, poolings, opener)
     if list(dims) == [options.truncate_dim] and list(precisions) == ["float32"]:
         return pooled
     return [
@@ -138,20 +143,24 @@ def open_variants(
     ]
 
 
-def _pooled(options: EncoderOptions, modes: Sequence[str]) -> list[TextEncoder]:
+def _pooled(
+    options: EncoderOptions,
+    modes: Sequence[str],
+    opener: Callable[[EncoderOptions], TextEncoder],
+) -> list[TextEncoder]:
     """An encoder a pooling mode, in order; as few passes through the model as can be."""
     if len(modes) == 1:
-        return [open_encoder(replace(options, pooling=modes[0]))]
+        return [opener(replace(options, pooling=modes[0]))]
     single = [mode for mode in modes if "+" not in mode and mode != "auto"]
     if len(set(single)) < len(modes):
         raise UsageError(
             f"poolings to compare: found {', '.join(modes)}; expected different ones, without + or "
             "auto"
         )
-    joint = open_encoder(replace(options, pooling="+".join(modes)))
+    joint = opener(replace(options, pooling="+".join(modes)))
     if getattr(joint, "adds_end", False):  # for `last` alone; the others are to see plain texts
         others = [mode for mode in modes if mode != "last"]
-        found = dict(zip(others, _pooled(options, others), strict=True))
-        found["last"] = open_encoder(replace(options, pooling="last"))
+        found = dict(zip(others, _pooled(options, others, opener), strict=True))
+        found["last"] = opener(replace(options, pooling="last"))
         return [found[mode] for mode in modes]
     return [*parts(joint)]

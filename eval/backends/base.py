@@ -31,7 +31,8 @@ class EncoderOptions:
     """What a user asks for; None means: as the model itself declares.
 
     `prompts` and `routes` go by role; `settings` are a backend's own; `batch_tokens` is the number
-    of tokens, padding included, that go through the model at once.
+    of tokens, padding included, that go through the model at once. `device` may name several,
+    joined by commas: then a process each; `workers` are processes on one device.
     """
 
     model: str
@@ -49,13 +50,14 @@ class EncoderOptions:
     normalize: bool | None = None
     dtype: str = "float32"
     device: str = "auto"
+    workers: int = 1
     batch_tokens: int | None = None
     trust_remote_code: bool = False
 
     def __post_init__(self) -> None:
         for role in (*self.prompts, *self.routes):
             as_role(role)
-        for name in ("max_length", "truncate_dim", "batch_tokens"):
+        for name in ("max_length", "truncate_dim", "batch_tokens", "workers"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 flag = name.replace("_", "-")
@@ -127,6 +129,9 @@ class TextEncoder(ABC):
 
     def load(self) -> None:  # noqa: B027  (many backends have nothing to load)
         """Get ready to encode, so that what is wrong shows before the first task."""
+
+    def close(self) -> None:  # noqa: B027  (nor to let go of)
+        """Let go of what `load` got hold of: processes, connections."""
 
     @property
     def environment(self) -> dict[str, str]:

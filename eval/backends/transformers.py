@@ -105,7 +105,8 @@ class TransformersEncoder(TextEncoder):
         self._check_layer()
         self.check_dimensions()
         self._device = _device(options.device)
-        self._budget = options.batch_tokens or _BATCH_TOKENS[self._device.type]
+        self._batches = 0
+        self.budget = options.batch_tokens or _BATCH_TOKENS[self._device.type]
         self._loaded: torch.nn.Module | None = None
         self.notes = _notes(options, declared, pooling)
 
@@ -171,21 +172,37 @@ class TransformersEncoder(TextEncoder):
         """Tokenize once, then run batches of similar length; loads the weights if need be."""
         self.load()
         tokenized = self._tokens(strings, self.spec.prompt(role))
-        lengths = tokenized.lengths
-        on_cpu = self._device.type == "cpu"
-        # a text whose every character the tokenizer drops has no token, and the zero vector
-        empty = np.flatnonzero(missing & (lengths == 0))
+        empty = np.flatnonzero(missing & (tokenized.lengths == 0))
         if len(empty):
-            zeros = np.zeros((len(empty), self.dimensions), dtype=np.float32)
-            yield empty, Embedded(zeros, lengths[empty], tokenized.truncated[empty])
-        for number, batch in enumerate(batches(lengths, strings, self._budget), start=1):
+            yield empty, self._run(tokenized, empty)
+        for batch in batches(tokenized.lengths, strings, self.budget):
             rows = batch[missing[batch]]
             if len(rows):
-                vectors = self._forward(tokenized, rows)
-                yield rows, Embedded(vectors, lengths[rows], tokenized.truncated[rows])
-            if on_cpu and number % _TRIM_EVERY == 0:
-                _give_back_memory()
-        if on_cpu:
+                yield rows, self._run(tokenized, rows)
+        self._give_back()
+
+    def lengths(self, strings: Sequence[str], role: Role) -> npt.NDArray[np.int64]:
+        """Tokens of each string, shape (n,)."""
+        return self._tokens(strings, self.spec.prompt(role)).lengths
+
+    def batch(self, strings: Sequence[str], role: Role) -> Embedded:
+        """The strings as one batch, which is the caller's to keep within the budget."""
+        self.load()
+        tokenized = self._tokens(strings, self.spec.prompt(role))
+        return self._run(tokenized, np.arange(len(strings)))
+
+    def _run(self, tokenized: Tokenized, rows: Rows) -> Embedded:
+        lengths, truncated = tokenized.lengths[rows], tokenized.truncated[rows]
+        self._batches += 1
+        if self._batches % _TRIM_EVERY == 0:
+            self._give_back()
+        if lengths.any():
+            return Embedded(self._forward(tokenized, rows), lengths, truncated)
+        # a text whose every character the tokenizer drops has no token, and the zero vector
+        return Embedded(np.zeros((len(rows), self.dimensions), np.float32), lengths, truncated)
+
+    def _give_back(self) -> None:
+        if self._device.type == "cpu":
             _give_back_memory()
 
     @torch.inference_mode()

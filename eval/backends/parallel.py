@@ -1,0 +1,152 @@
+"""One model on several devices of a machine, or in several processes of its CPU."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from jfinteb.eval.backends.base import Embedded, EncoderOptions, Flags, Rows, TextEncoder
+from jfinteb.eval.backends.transformers import TransformersEncoder, batches
+from jfinteb.eval.encoder import ModelError
+from jfinteb.loaders.errors import JfintebError
+from jfinteb.loaders.task import Role
+
+__all__ = ["ParallelEncoder"]
+
+_AHEAD = 2  # batches that wait for a worker, so that none idles
+
+
+class ParallelEncoder(TextEncoder):
+    """Batches of one transformers model, formed here, go to a process a device.
+
+    The processes are spawned, not forked: threads of torch and of tokenizers do not survive a fork.
+    Each opens the model by itself. Batches are those of a single process; on CPUs the number of
+    threads may change the last bits of a vector.
+
+    Args:
+        options: of the model; `device` is what a single process would use.
+        devices: of the processes; equal ones share the cores.
+    """
+
+    def __init__(self, options: EncoderOptions, devices: Sequence[str]) -> None:
+        self._options = options
+        self._devices = list(devices)
+        self._whole = TransformersEncoder(replace(options, device=devices[0]))
+        super().__init__(self._whole.spec)
+        self.notes = [
+            *self._whole.notes,
+            f"encoded by {len(devices)} processes ({', '.join(devices)})",
+        ]
+        self._pool: ProcessPoolExecutor | None = None
+
+    @property
+    def dimensions(self) -> int:
+        """Those of the model."""
+        return self._whole.dimensions
+
+    @property
+    def adds_end(self) -> bool:
+        """See `TransformersEncoder.adds_end`."""
+        return self._whole.adds_end
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """As of a single process: how many there were changes no vector."""
+        return self._whole.environment
+
+    def load(self) -> None:
+        """Start the processes and let each read the weights.
+
+        Raises:
+            ModelError: one of them cannot.
+        """
+        if self._pool is not None:
+            return
+        context = multiprocessing.get_context("spawn")
+        places = context.Queue()
+        for device in self._devices:
+            places.put(device)
+        self._pool = ProcessPoolExecutor(
+            len(self._devices), context, _open, (self._options, places, self._threads())
+        )
+        self._results([self._pool.submit(_ready) for _ in self._devices])
+
+    def stream(
+        self, strings: Sequence[str], missing: Flags, role: Role
+    ) -> Iterator[tuple[Rows, Embedded]]:
+        """Tokenize here to form batches, then have them encoded, in whatever order they end."""
+        self.load()
+        assert self._pool is not None
+        lengths = self._whole.lengths(strings, role)
+        formed = [*batches(lengths, strings, self._whole.budget), np.flatnonzero(lengths == 0)]
+        units = [rows for batch in formed if len(rows := batch[missing[batch]])]
+        waiting: dict[Future[Embedded], Rows] = {}
+        todo = iter(units)
+        while True:
+            while len(waiting) < len(self._devices) * _AHEAD:
+                rows = next(todo, None)
+                if rows is None:
+                    break
+                texts = [strings[row] for row in rows.tolist()]
+                waiting[self._pool.submit(_encode, texts, role)] = rows
+            if not waiting:
+                return
+            for done in wait(waiting, return_when=FIRST_COMPLETED).done:
+                yield waiting.pop(done), self._results([done])[0]
+
+    def close(self) -> None:
+        """Stop the processes."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+    def _threads(self) -> int | None:
+        """Threads a process; None where the CPU does not do the work."""
+        on_cpu = self._devices.count("cpu")
+        return max(1, (os.cpu_count() or 1) // on_cpu) if on_cpu else None
+
+    def _results(self, futures: Sequence[Future[Any]]) -> list[Any]:
+        try:
+            return [future.result() for future in futures]
+        except BrokenProcessPool as error:
+            raise ModelError(
+                f"{self.spec.model}: an encoding process ended by itself, perhaps for lack of "
+                "memory; what it had finished is kept, run again with fewer --workers"
+            ) from error
+
+
+_encoder: TransformersEncoder | None = None
+_fault: JfintebError | None = None
+
+
+def _open(options: EncoderOptions, places: Any, threads: int | None) -> None:
+    """Open the model in a new process; a fault is told by `_ready`, since a pool hides it here."""
+    global _encoder, _fault
+    import torch
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+    try:
+        _encoder = TransformersEncoder(replace(options, device=places.get()))
+        _encoder.load()
+    except JfintebError as error:
+        _fault = error
+
+
+def _ready() -> None:
+    if _fault is not None:
+        raise ModelError(str(_fault))
+
+
+def _encode(strings: Sequence[str], role: Role) -> Embedded:
+    """One batch, in a worker."""
+    _ready()
+    assert _encoder is not None
+    return _encoder.batch(strings, role)

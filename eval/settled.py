@@ -1,0 +1,120 @@
+"""What opening a model settles, remembered.
+
+With it nothing of torch is imported to see that all is done, or what there is to do. Only for
+folders, and only while every file of the folder, the options, the versions and the visible devices
+are what they were; what is to be encoded is encoded by the model itself, opened anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from jfinteb.eval.backends.base import EncoderOptions, TextEncoder
+from jfinteb.eval.encoder import EncoderSpec, ModelError
+from jfinteb.loaders.files import write_whole
+
+__all__ = ["Settled", "recall", "remember"]
+
+_SCHEMA = 1
+_PACKAGES = ("jfinteb", "torch", "transformers", "tokenizers", "sentence-transformers")
+_BACKENDS = ("auto", "transformers", "sentence-transformers")
+
+
+class Settled(TextEncoder):
+    """An encoder that was opened before: it can be planned with, and read from a store."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        super().__init__(EncoderSpec(**values["spec"]))
+        self.notes = list(values["notes"])
+        self.adds_end = bool(values["adds_end"])
+        self._dimensions = int(values["dimensions"])
+        self._environment = dict(values["environment"])
+
+    @property
+    def dimensions(self) -> int:
+        """Those of the model."""
+        return self._dimensions
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """That of the model."""
+        return self._environment
+
+    def load(self) -> None:
+        """Not what this is for.
+
+        Raises:
+            ModelError: always.
+        """
+        raise ModelError(f"{self.spec.model} was not opened; run again")
+
+
+def recall(folder: Path, options: EncoderOptions) -> Settled | None:
+    """The encoder of these options as it was settled before; None if it is not known."""
+    path = _path(folder, options)
+    if path is None:
+        return None
+    try:
+        return Settled(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, LookupError, AttributeError):
+        return None  # a memory that cannot be read is none
+
+
+def remember(folder: Path, options: EncoderOptions, encoder: TextEncoder) -> None:
+    """Keep what opening the encoder has settled."""
+    path = _path(folder, options)
+    if path is None or not encoder.cacheable:
+        return
+    values = {
+        "spec": asdict(encoder.spec),
+        "notes": encoder.notes,
+        "adds_end": getattr(encoder, "adds_end", False),
+        "dimensions": encoder.dimensions,
+        "environment": encoder.environment,
+    }
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(values, ensure_ascii=False, indent=1))
+    except OSError:
+        return  # only time is lost
+
+
+def _path(folder: Path, options: EncoderOptions) -> Path | None:
+    model = Path(options.model).expanduser()
+    if options.backend not in _BACKENDS or not model.is_dir():
+        return None
+    parts = [_SCHEMA, asdict(options), str(model.resolve()), _files(model), _surroundings()]
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    return folder / "settled" / f"{digest[:32]}.json"
+
+
+def _files(folder: Path) -> list[list[str | int]]:
+    """Name, size, times and inode of every file: what no change of content leaves as it was."""
+    found: list[list[str | int]] = []
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            state = path.stat()
+            name = path.relative_to(folder).as_posix().encode("utf-8", "surrogateescape").hex()
+            found.append([name, state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino])
+    return found
+
+
+def _surroundings() -> list[str]:
+    """What opening a model depends on beside it."""
+    versions = []
+    for package in _PACKAGES:
+        try:
+            versions.append(f"{package} {metadata.version(package)}")
+        except metadata.PackageNotFoundError:
+            versions.append(f"{package} none")
+    devices = sorted(path.name for path in Path("/dev").glob("nvidia[0-9]*"))
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    return [*versions, platform.platform(), platform.python_version(), *devices, visible]
