@@ -14,7 +14,7 @@ $(VENV)/pyvenv.cfg:
 	$(PYTHON) -m venv $(VENV)
 
 $(INSTALLED): $(VENV)/pyvenv.cfg setup.cfg pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[build,test,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[api,build,dev,japanese,mteb,openvino,st,test]'
 	touch $@
 
 demo: $(INSTALLED)

@@ -19,7 +19,7 @@ __all__ = ["Counts", "Encoder", "EncoderSpec", "ModelError", "NotFiniteError", "
 Vectors: TypeAlias = npt.NDArray[np.float32]
 
 # Raised when the same spec starts to give other vectors (blank texts, prompts, truncation, …).
-_POLICY = 1
+_POLICY = 2
 _AFTER_OR_BESIDE = ("prompts", "routes", "truncate_dim", "normalize", "precision")
 
 

@@ -25,6 +25,7 @@ class _Over(TextEncoder):
         super().__init__(replace(base.spec, **changes))
         self.base = base
         self.notes = list(base.notes)
+        self.cacheable = base.cacheable
 
     @property
     def dimensions(self) -> int:
@@ -35,11 +36,6 @@ class _Over(TextEncoder):
     def environment(self) -> dict[str, str]:
         """That of the encoder below."""
         return self.base.environment
-
-    @property
-    def cacheable(self) -> bool:  # type: ignore[override]
-        """As the encoder below."""
-        return self.base.cacheable
 
     def load(self) -> None:
         """Load the encoder below."""

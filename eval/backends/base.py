@@ -80,7 +80,7 @@ class TextEncoder(ABC):
     """
 
     unit: ClassVar[int] = 256
-    cacheable: ClassVar[bool] = True
+    cacheable: bool = True
 
     def __init__(self, spec: EncoderSpec) -> None:
         self.spec = spec

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ _MODES = {
     "pooling_mode_weightedmean_tokens": "weighted_mean",
     "pooling_mode_lasttoken": "last",
 }
+# transformers takes a sentencepiece file for a tiktoken one where it cannot read it
+_SENTENCEPIECE = re.compile(r"sentencepiece|tiktoken|Error parsing line|\.model\b")
 _COVERED = ("Transformer", "Pooling", "Normalize")
 _NAMES = {
     "weightedmean": "weighted_mean",
@@ -268,6 +271,11 @@ class ModelFiles:
             )
         if caused_by(HfHubHTTPError, ConnectionError):
             return UnavailableError(f"cannot reach the hub for {self.name!r}: {_first(error)}")
+        if _SENTENCEPIECE.search(str(error)) and not _can_read_sentencepiece():
+            return ModelError(
+                f"{self.name} has a sentencepiece tokenizer, and sentencepiece or protobuf is not "
+                "installed; pip install 'jfinteb[japanese]'"
+            )
         if isinstance(error, ImportError):
             return ModelError(
                 f"{self.name} needs a package that is not installed: {_first(error)}; Japanese "
@@ -279,6 +287,13 @@ class ModelFiles:
                 "--trust-remote-code"
             )
         return ModelError(f"cannot load {self.name}: {_first(error)}")
+
+
+def _can_read_sentencepiece() -> bool:
+    try:
+        return None not in (find_spec("sentencepiece"), find_spec("google.protobuf"))
+    except ModuleNotFoundError:  # of google, the parent
+        return False
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -6,8 +6,8 @@ import ctypes
 import inspect
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ import torch
 import transformers
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
+from jfinteb.eval.backends.as_saved import as_saved
 from jfinteb.eval.backends.base import Embedded, EncoderOptions, Flags, Rows, TextEncoder
 from jfinteb.eval.backends.model_files import Declared, ModelFiles
 from jfinteb.eval.backends.tokens import Tokenized, Tokens, length_limit
@@ -46,6 +47,8 @@ class TransformersEncoder(TextEncoder):
     text. Whatever the options leave to the model is settled here and stands in `spec`.
     """
 
+    backend: ClassVar[str] = "transformers"
+
     def __init__(self, options: EncoderOptions) -> None:
         _check_options(options)
         files = ModelFiles(options.model, options.revision)
@@ -59,9 +62,9 @@ class TransformersEncoder(TextEncoder):
         transformers.logging.disable_progress_bar()
         with files.reported():
             self._config = AutoConfig.from_pretrained(files.location, **self._common)
-            self._tokenizer = AutoTokenizer.from_pretrained(
-                files.location, **_tokenizer_options(options), **self._common
-            )
+            asked = {**_tokenizer_options(options), **self._common}
+            opened = AutoTokenizer.from_pretrained(files.location, **asked)
+            self._tokenizer, kept = as_saved(opened, files, asked)
             declared = files.declared()
         with files.reported(), torch.device("meta"):
             skeleton = AutoModel.from_config(
@@ -77,7 +80,7 @@ class TransformersEncoder(TextEncoder):
             EncoderSpec(
                 model=files.title,
                 revision=files.resolved_revision(),
-                backend="transformers",
+                backend=self.backend,
                 pooling=pooling,
                 layer=options.layer,
                 special_tokens=options.special_tokens,
@@ -108,7 +111,7 @@ class TransformersEncoder(TextEncoder):
         self._batches = 0
         self.budget = options.batch_tokens or _BATCH_TOKENS[self._device.type]
         self._loaded: torch.nn.Module | None = None
-        self.notes = _notes(options, declared, pooling)
+        self.notes = [*_notes(options, declared, pooling), *kept]
 
     @property
     def dimensions(self) -> int:
@@ -207,25 +210,28 @@ class TransformersEncoder(TextEncoder):
 
     @torch.inference_mode()
     def _forward(self, tokenized: Tokenized, rows: Rows) -> Vectors:
-        assert self._loaded is not None
         inputs = tokenized.batch(rows, self._tokens.pad_values)
-        inputs = {name: tensor.to(self._device) for name, tensor in inputs.items()}
-        pooled = inputs.pop("pooled")
-        # some tokenizers give token_type_ids to models that have none
-        known = self._accepted
-        taken = {name: t for name, t in inputs.items() if known is None or name in known}
-        modes = self.spec.pooling.split("+")
-        several = "first_last_avg" in modes or self.spec.layer != -1
-        output = self._loaded(**taken, output_hidden_states=several)
-        vectors = torch.cat(
-            [
-                pool(mode, self._states(output, mode), inputs["attention_mask"], pooled).cpu()
-                for mode in modes
-            ],
-            dim=1,
-        ).numpy()
-        done: Vectors = vectors
+        pooled = inputs.pop("pooled").to(self._device)
+        attended = inputs["attention_mask"].to(self._device)
+        output = self._states_of(inputs)
+        vectors = [
+            pool(mode, self._states(output, mode), attended, pooled).cpu()
+            for mode in self.spec.pooling.split("+")
+        ]
+        done: Vectors = torch.cat(vectors, dim=1).numpy()
         return done
+
+    def _states_of(self, inputs: Mapping[str, torch.Tensor]) -> Any:
+        """The model's output: `last_hidden_state` and, where they are pooled, `hidden_states`."""
+        assert self._loaded is not None
+        known = self._accepted  # some tokenizers give token_type_ids to models that have none
+        taken = {
+            name: tensor.to(self._device)
+            for name, tensor in inputs.items()
+            if known is None or name in known
+        }
+        several = "first_last_avg" in self.spec.pooling or self.spec.layer != -1
+        return self._loaded(**taken, output_hidden_states=several)
 
     def _states(self, output: Any, mode: str) -> torch.Tensor:
         """The token states that a mode pools."""

@@ -76,6 +76,88 @@ def test_right_padding_as_in_sentence_transformers(mode: str) -> None:
     assert torch.allclose(pool(mode, states, mask), expected, atol=1e-6, rtol=0)
 
 
+@pytest.mark.parametrize(
+    "modes",
+    [("cls", "mean"), ("cls", "max", "mean"), ("mean", "mean_sqrt_len", "last"), tuple(THEIRS)],
+)
+def test_joined_modes_as_in_sentence_transformers(modes: tuple[str, ...]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        models = pytest.importorskip("sentence_transformers.models", reason="test extra")
+    torch.manual_seed(2)
+    states = torch.randn(4, 6, 5)
+    mask = (torch.arange(6) < torch.tensor([[1], [3], [5], [6]])).long()
+    theirs = models.Pooling(5, pooling_mode=[THEIRS[mode] for mode in modes])
+    expected = theirs({"token_embeddings": states, "attention_mask": mask})["sentence_embedding"]
+    got = pool("+".join(modes), states, mask)
+    assert got.shape == (4, 5 * len(modes))
+    # their order of parts is fixed, ours is as asked: each part of theirs is one of ours
+    parts = [got[:, 5 * n : 5 * n + 5] for n in range(len(modes))]
+    for n in range(len(modes)):
+        part = expected[:, 5 * n : 5 * n + 5]
+        assert any(torch.allclose(part, mine, atol=1e-6, rtol=0) for mine in parts)
+
+
+@pytest.mark.parametrize("mode", ["mean", "max", "weighted_mean", "mean_sqrt_len"])
+def test_a_prompt_out_of_the_pool_as_in_sentence_transformers(mode: str) -> None:
+    """They cut the prompt's first tokens off the mask; places still count from the text's start."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        models = pytest.importorskip("sentence_transformers.models", reason="test extra")
+    torch.manual_seed(4)
+    states = torch.randn(3, 7, 5)
+    mask = (torch.arange(7) < torch.tensor([[3], [5], [7]])).long()
+    theirs = models.Pooling(5, pooling_mode=THEIRS[mode], include_prompt=False)
+    features = {"token_embeddings": states, "attention_mask": mask.clone(), "prompt_length": 2}
+    expected = theirs(features)["sentence_embedding"]
+    pooled = mask * (torch.arange(7) >= 2)
+    assert torch.allclose(pool(mode, states, mask, pooled), expected, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("cls+mean", [3.0, 3.5]),
+        ("last+cls", [4.0, 3.0]),
+        ("max+mean_sqrt_len+mean", [4.0, 7 / math.sqrt(2), 3.5]),
+        ("mean+mean", [3.5, 3.5]),
+    ],
+)
+def test_joined_modes_by_hand_on_left_padding(mode: str, expected: list[float]) -> None:
+    assert pool(mode, STATES, LEFT)[0].tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_batch_padded_on_the_left_by_hand() -> None:
+    """Two texts of two and three tokens; 9 stands in the padding."""
+    states = torch.tensor([[[9.0], [9.0], [2.0], [6.0]], [[9.0], [1.0], [5.0], [3.0]]])
+    mask = torch.tensor([[0, 0, 1, 1], [0, 1, 1, 1]])
+    by_hand = {
+        "cls": [2, 1],
+        "last": [6, 3],
+        "mean": [4, 3],
+        "max": [6, 5],
+        "weighted_mean": [(2 + 12) / 3, (1 + 10 + 9) / 6],
+        "mean_sqrt_len": [8 / math.sqrt(2), 9 / math.sqrt(3)],
+        "first_last_avg": [4, 3],
+    }
+    assert set(by_hand) == set(MODES)  # a new mode is worked out by hand here, too
+    for mode, expected in by_hand.items():
+        assert pool(mode, states, mask)[:, 0].tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_mode_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put into `MODES`, it is known by name, joined with others, and told in the message."""
+
+    def median(states: torch.Tensor, attended: torch.Tensor, pooled: torch.Tensor) -> torch.Tensor:
+        return states.masked_fill(~pooled.unsqueeze(-1), torch.nan).nanmedian(dim=1).values
+
+    monkeypatch.setitem(MODES, "median", median)  # type: ignore[arg-type]
+    mask = torch.tensor([[0, 1, 1, 1]])
+    assert pool("cls+median", STATES, mask).tolist() == [[2.0, 3.0]]
+    with pytest.raises(UsageError, match="median"):
+        pool("middle", STATES, mask)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_the_padding_side_changes_nothing(mode: str) -> None:
     torch.manual_seed(1)
