@@ -29,6 +29,7 @@ _OF_MODEL = (
     "batch_tokens",
     "trust_remote_code",
 )
+_OF_API = ("base_url", "concurrency", "price")
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
@@ -126,6 +127,14 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         metavar="A,B",
         help="float32, int8, binary: finished vectors rounded; several score each; default float32",
     )
+    api = parser.add_argument_group(
+        "an endpoint; keys come from the environment, see docs/endpoints.md"
+    )
+    api.add_argument(
+        "--base-url", metavar="URL", help="root of its interface; makes the backend api"
+    )
+    api.add_argument("--concurrency", type=int, metavar="N", help="requests at once; default 4")
+    api.add_argument("--price", type=float, metavar="P", help="of a million tokens")
     kept = parser.add_argument_group("vectors that are kept; a rerun encodes only what is missing")
     kept.add_argument(
         "--cache", type=Path, metavar="DIR", help="default: JFINTEB_CACHE, or the user's cache"
@@ -180,11 +189,14 @@ def model_options(args: argparse.Namespace, preset: Preset | None) -> EncoderOpt
     given = {name: value for name in _OF_MODEL if (value := getattr(args, name)) is not None}
     if args.truncate_dim is not None and len(args.truncate_dim) == 1:
         given["truncate_dim"] = args.truncate_dim[0]
+    api = {name: value for name in _OF_API if (value := getattr(args, name)) is not None}
+    if args.base_url is not None:
+        given.setdefault("backend", "api")
     options = EncoderOptions(
         model=args.model,
         prompts=_prompts(args),
         routes=dict(args.route or ()),
-        settings=dict(args.setting or ()),
+        settings=dict(args.setting or ()) | api,
         **({"backend": "auto"} | given),
     )
     if preset is None:

@@ -30,9 +30,11 @@ class ModelError(JfintebError):
 class NotFiniteError(ModelError):
     """A vector with NaN or infinity; `row` is its row among the texts that were asked for."""
 
-    def __init__(self, model: str, row: int, *, split: str | None = None) -> None:
+    def __init__(self, model: str, row: int, *, dtype: str, split: str | None = None) -> None:
         where = f"row {row}" if split is None else f"row {row} of {split}"
-        super().__init__(f"{model} gave NaN or infinity for {where}; try --dtype float32")
+        advice = "" if dtype == "float32" else f" in {dtype}; try --dtype float32"
+        super().__init__(f"{model} gave NaN or infinity for {where}{advice}")
+        self.dtype = dtype
         self.model = model
         self.row = row
 

@@ -38,6 +38,8 @@ from jfinteb.loaders.task import Kind, Role, Task, suites
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from jfinteb.eval.backends.api.usage import Estimate
+
 __all__ = ["Plan", "Runner"]
 
 _PACKAGES = ("jfinteb", "numpy", "scikit-learn", "scipy", "datasets", "tokenizers")
@@ -212,6 +214,16 @@ class Runner:
             )
         )
 
+    def estimate(self, plan: Plan) -> Estimate | None:
+        """What encoding a task would cost, where it costs money."""
+        total: Estimate | None = None
+        for role, splits in _by_role(plan).items():
+            texts = [text for split in splits.values() for text in split]
+            cost = self.encoder.estimate(texts, role)
+            if cost is not None:
+                total = cost if total is None else total + cost
+        return total
+
     def _encode(self, plan: Plan) -> dict[str, Vectors]:
         """Vectors by split; the texts of a role go through the model together."""
         vectors: dict[str, Vectors] = {}
@@ -221,7 +233,7 @@ class Runner:
                 whole = checked(self.encoder.encode(texts, role), len(texts))
             except NotFiniteError as error:
                 split, row = _place(splits, error.row)
-                raise NotFiniteError(error.model, row, split=split) from error
+                raise NotFiniteError(error.model, row, dtype=error.dtype, split=split) from error
             start = 0
             for split, part in splits.items():
                 vectors[split] = whole[start : start + len(part)]
@@ -263,7 +275,7 @@ def checked(vectors: object, rows: int) -> Vectors:
         narrow = array.astype(np.float32, copy=False)
     bad = np.flatnonzero(~np.isfinite(narrow).all(axis=1))
     if len(bad):
-        raise NotFiniteError("the encoder", int(bad[0]))
+        raise NotFiniteError("the encoder", int(bad[0]), dtype="float32")
     return narrow
 
 

@@ -17,10 +17,18 @@ from jfinteb.eval.presets import Preset
 from jfinteb.eval.result import Failed
 from jfinteb.eval.runner import Runner
 from jfinteb.eval.settled import recall, remember
-from jfinteb.eval.shown import Run, introduce, of_preset, progress_bar, show_plan, show_scores
+from jfinteb.eval.shown import (
+    Run,
+    introduce,
+    of_preset,
+    progress_bar,
+    show_cost,
+    show_plan,
+    show_scores,
+)
 from jfinteb.eval.variants import open_variants
 from jfinteb.loaders.data import SAMPLE, Origin, open_origin
-from jfinteb.loaders.errors import UsageError
+from jfinteb.loaders.errors import JfintebError, UsageError
 from jfinteb.loaders.task import Task, get_suite, get_task
 
 __all__ = ["Session"]
@@ -122,6 +130,14 @@ class Session:
 
     def _opened(self, options: EncoderOptions) -> TextEncoder:
         encoder = open_encoder(options)
+        try:
+            encoder.identify()
+        except JfintebError as error:
+            if not self.dry_run:
+                raise
+            encoder.notes.append(
+                f"the server was not asked ({error}); what is done or kept is not known"
+            )
         if self.cache is not None:
             remember(self.cache, options, encoder)
         return encoder
@@ -144,6 +160,7 @@ class Session:
                 self.console.print(
                     f"{failure.task}: failed: {failure.reason}", style="red", markup=False
                 )
+            show_cost(self.console, runs)
             if self.dry_run:
                 show_plan(runs)
             else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -72,6 +74,16 @@ def of_preset(preset: Preset | None, options: EncoderOptions) -> list[str]:
     return []
 
 
+def show_cost(console: Console, runs: Sequence[Run]) -> None:
+    """What encoding will cost, where it costs money; texts that tasks share are counted in each."""
+    run = runs[0]  # the others use what it pays for
+    costs = [run.runner.estimate(plan) for plan in run.plans if plan.done is None]
+    known = [cost for cost in costs if cost is not None]
+    if known:
+        total = functools.reduce(operator.add, known)
+        console.print(f"{'cost':8} {total}", markup=False)
+
+
 def show_plan(runs: Sequence[Run]) -> None:
     """What would be run, and what of it would be encoded."""
     for run in runs:
@@ -120,6 +132,8 @@ def show_scores(
         out.print("* lowest and highest score over seeds")
     for note in notes_of(found):
         out.print(f"note: {note}", markup=False, soft_wrap=True)
+    for line in runs[0].encoder.totals():
+        console.print(line, markup=False)
     for run in runs:
         console.print(f"results in {run.runner.folder}", markup=False)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from jfinteb.eval.backends.base import Embedded, Flags, Rows
 from jfinteb.eval.store import keys_of
 from jfinteb.loaders.errors import UsageError
 from jfinteb.loaders.task import Role
+
+if TYPE_CHECKING:
+    from jfinteb.eval.backends.api.usage import Estimate
 
 __all__ = ["Finished", "PooledPart", "open_variants", "parts"]
 
@@ -36,6 +39,14 @@ class _Over(TextEncoder):
     def environment(self) -> dict[str, str]:
         """That of the encoder below."""
         return self.base.environment
+
+    def estimate(self, texts: Sequence[str], role: Role) -> Estimate | None:
+        """As the encoder below; the first of several pays for all."""
+        return self.base.estimate(texts, role)
+
+    def totals(self) -> list[str]:
+        """Those of the encoder below."""
+        return self.base.totals()
 
     def load(self) -> None:
         """Load the encoder below."""

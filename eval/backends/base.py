@@ -7,7 +7,7 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from jfinteb.eval.encoder import Counts, EncoderSpec, NotFiniteError, Vectors, a
 from jfinteb.eval.store import Embedded, Keys, Store, keys_of
 from jfinteb.loaders.errors import UsageError
 from jfinteb.loaders.task import Role
+
+if TYPE_CHECKING:
+    from jfinteb.eval.backends.api.usage import Estimate
 
 __all__ = ["Embedded", "EncoderOptions", "Flags", "Rows", "TextEncoder", "finish"]
 
@@ -127,6 +130,17 @@ class TextEncoder(ABC):
             if len(rows):
                 yield rows, self.embed([strings[row] for row in rows.tolist()], role)
 
+    def identify(self) -> None:  # noqa: B027  (a folder or commit tells it beforehand)
+        """Find out which model it is, where only asking it tells; settles `spec`."""
+
+    def estimate(self, texts: Sequence[str], role: Role) -> Estimate | None:
+        """What encoding would cost, where it costs money."""
+        return None
+
+    def totals(self) -> list[str]:
+        """What has been sent and paid, in words."""
+        return []
+
     def load(self) -> None:  # noqa: B027  (many backends have nothing to load)
         """Get ready to encode, so that what is wrong shows before the first task."""
 
@@ -221,7 +235,7 @@ class TextEncoder(ABC):
     def _check_finite(self, vectors: Vectors, rows: Rows) -> None:
         bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if len(bad):
-            raise NotFiniteError(self.spec.model, int(rows[bad].min()))
+            raise NotFiniteError(self.spec.model, int(rows[bad].min()), dtype=self.spec.dtype)
 
 
 def _zeros(rows: int, dimensions: int) -> Vectors:

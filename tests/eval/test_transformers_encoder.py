@@ -349,7 +349,7 @@ def test_nan_weights_stop_with_model_and_row(normalize: bool, fork: Fork, open_t
     weights["embeddings.word_embeddings.weight"][tokenizer.convert_tokens_to_ids("株")] = np.nan
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     encoder = open_tiny(folder, normalize=normalize)
-    with pytest.raises(ModelError, match=r"bert gave NaN or infinity for row 2; try") as caught:
+    with pytest.raises(ModelError, match=r"bert gave NaN or infinity for row 2$") as caught:
         encoder.encode(["", "円安", "株価", "円安"], "query")
     assert "\n" not in str(caught.value)
     assert encoder.encode(["円安"], "query").any()
