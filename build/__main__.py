@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,10 +17,13 @@ from jfinteb.build.fetch import cache_folder, download_progress, fetch_source
 from jfinteb.build.hub import check_out, write_package
 from jfinteb.build.recipe import tables_of
 from jfinteb.build.sources.dumps import dropped
+from jfinteb.build.sources.ews import FEWEST_ROWS
 from jfinteb.build.sources.files import SourceFolder
 from jfinteb.loaders.cli import Parser, guarded, names
 from jfinteb.loaders.errors import UnavailableError, UsageError
+from jfinteb.loaders.manifest import split_entries
 from jfinteb.loaders.task import Task, get_suite, get_task
+from jfinteb.loaders.variants import fresh_name, is_revision
 
 _HELP = """\
 Make a package folder (parquet files and a README) from raw sources.
@@ -38,7 +42,12 @@ examples:
   python -m jfinteb.build --source DIR --out hub --tasks wikipedia_retrieval_dump --report
   python -m jfinteb.build --source DIR --out hub --tasks ews_domain --since 2024-07 \\
       --rows-per-label 200
+  python -m jfinteb.build --fetch --out hub --tasks ews_domain --since 2025-06 \\
+      --rows-per-label 200 --revision 2025.11.0
 """
+
+
+_MB = 10**6
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -64,12 +73,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="YYYY-MM",
         help="Economy Watchers Survey: only months from then on, as variants <task>_since_YYYYMM",
     )
+    parser.add_argument("--rows-per-label", type=int, metavar="N", help="with --since: rows drawn")
+    parser.add_argument(
+        "--revision",
+        metavar="REV",
+        help="with --since: another release of the survey, e.g. 2025.11.0, fetched or from "
+        "DIR/ews/REV/{current,future}/{train,validation,test}.jsonl; variants ..._r2025_11_0",
+    )
     parser.add_argument(
         "--report",
         action="store_true",
         help="list which pages of a dump were left out, and why (tasks <task>_dump)",
     )
-    parser.add_argument("--rows-per-label", type=int, metavar="N", help="with --since: rows drawn")
     args = parser.parse_args(argv)
     return guarded(lambda: _build(args))
 
@@ -101,17 +116,35 @@ def _month(text: str) -> str:
 
 
 def _wanted(args: argparse.Namespace) -> Sequence[str] | None:
+    """Names of the tasks asked for; with --since and what goes with it, of their variants."""
+    tasks: Sequence[str] | None = args.tasks
+    revision: str | None = args.revision
+    if revision is not None and not is_revision(revision):
+        raise UsageError(
+            f"found --revision {revision!r}, expected a release such as 2025.11.0 or a whole commit"
+        )
+    if not tasks and (args.since or revision):
+        option = "--since" if args.since else "--revision"
+        raise UsageError(f"{option} wants --tasks with tasks of the Economy Watchers Survey")
     if args.since is None:
         if args.rows_per_label is not None:
             raise UsageError("--rows-per-label goes with --since")
-        wanted: Sequence[str] | None = args.tasks
-        return wanted
-    if not args.tasks:
-        raise UsageError("--since wants --tasks with tasks of the Economy Watchers Survey")
-    if args.rows_per_label is not None and args.rows_per_label < 10:
-        raise UsageError(f"--rows-per-label is {args.rows_per_label}, expected 10 or more")
-    rows = f"_n{args.rows_per_label}" if args.rows_per_label else ""
-    return [f"{get_task(name).name}_since_{args.since}{rows}" for name in args.tasks]
+        for task in map(get_task, tasks or ()):
+            if revision not in (None, task.source.revision):
+                fresh_name(task, "")  # or there is no task to vary
+                raise UsageError(
+                    f"--revision {revision} goes with --since: the rows of {task.name} are those "
+                    f"of {task.source.revision}"
+                )
+        return tasks
+    if args.rows_per_label is not None and args.rows_per_label < FEWEST_ROWS:
+        raise UsageError(
+            f"--rows-per-label is {args.rows_per_label}, expected {FEWEST_ROWS} or more"
+        )
+    return [
+        fresh_name(get_task(name), args.since, args.rows_per_label, revision)
+        for name in tasks or ()
+    ]
 
 
 def build(
@@ -153,9 +186,10 @@ def build(
                 f"left out: {task.name} (its rows may not be redistributed)", markup=False
             )
         wanted = [task for task in wanted if task.redistributable]
-    tables = {}
+    tables, raw = {}, {}
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
+        folder = replace(folder, watch=partial(_watch, progress))
         bar = progress.add_task("build", total=len(wanted))
         for task in wanted:
             progress.update(bar, description=task.name)
@@ -165,12 +199,30 @@ def build(
             left_out = dropped(task, folder) if report else None
             if left_out is not None:
                 console.print(f"{task.name}: {left_out}", markup=False)
+            if task.recipe is not None and task.recipe.revision is not None:
+                raw[task.name] = folder.digests(task)
+                console.print(
+                    f"{task.name}: no card knows the files of revision {task.source.revision}; "
+                    "their SHA-256 stand in the package's manifest",
+                    markup=False,
+                )
             progress.advance(bar)
         progress.update(bar, description="write")
-        manifest = write_package(out, tables)
-    total = sum(split["rows"] for name in tables for split in manifest[name].values())
+        manifest = write_package(out, tables, raw)
+    rows = (split["rows"] for name in tables for split in split_entries(manifest[name]).values())
+    total = sum(rows)
     print(f"{out}: wrote {total:,} rows of {len(tables)} tasks; it holds {', '.join(manifest)}")
     return 0
+
+
+def _watch(progress: Progress, name: str) -> Callable[[int, int], None]:
+    """A bar for a file that is parsed; what it gives is called with bytes read and all bytes."""
+    bar = progress.add_task(f"{name} (MB)", total=None)
+
+    def show(read: int, size: int) -> None:
+        progress.update(bar, completed=read // _MB, total=max(1, size // _MB))
+
+    return show
 
 
 def _available(folder: SourceFolder, tasks: Sequence[Task], console: Console) -> list[Task]:

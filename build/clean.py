@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from jfinteb.build.plain import plain
 from jfinteb.build.split import shuffled_parts
 from jfinteb.loaders.task import CORPUS, Kind, Task
 
@@ -25,7 +26,12 @@ _SHARES = {Kind.CLASSIFICATION: (0.7, 0.1), Kind.CLUSTERING: (0.5,), Kind.RETRIE
 
 
 def clean(
-    task: Task, rows: Rows, *, group: str | None = None, mask_queries: bool = False
+    task: Task,
+    rows: Rows,
+    *,
+    group: str | None = None,
+    mask_queries: bool = False,
+    markup: bool = True,
 ) -> tuple[dict[str, list[Row]], Counter[str]]:
     """Clean the rows of a task and split them again.
 
@@ -35,14 +41,17 @@ def clean(
         group: column whose rows must stay in the split they are in (the reports of chABSA); labels
             are then not stratified.
         mask_queries: also mask, in every document, the queries that it is relevant to.
+        markup: leave leftovers of wiki markup in texts; see `jfinteb.build.plain`.
 
     Returns:
         The rows of every split, and how many rows were changed or left out, by reason.
     """
-    if task.kind is Kind.RETRIEVAL:
-        return _clean_retrieval(task, rows, mask_queries=mask_queries)
     changes: Counter[str] = Counter()
-    pooled = [(split, row) for split in rows for row in rows[split]]
+    if not markup:
+        rows = {split: _without_markup(part, changes) for split, part in rows.items()}
+    if task.kind is Kind.RETRIEVAL:
+        return _clean_retrieval(task, rows, changes, mask_queries=mask_queries)
+    pooled = _pooled(rows)
     labels: dict[str, set[str]] = defaultdict(set)
     for _, row in pooled:
         labels[_key(row["text"])].add(row["label"])
@@ -59,8 +68,16 @@ def clean(
             seen.add(key)
             kept.append((split, row))
     if group is not None:
-        return {s: [row for split, row in kept if split == s] for s in task.splits}, changes
-    return _stratified(task, [row for _, row in kept]), changes
+        return {s: [row for split, row in kept if split == s] for s in task.splits}, +changes
+    return _stratified(task, [row for _, row in kept]), +changes
+
+
+def _pooled(rows: Rows) -> list[tuple[str, Row]]:
+    """All rows with their split; where two splits share an id, ids get the split's name."""
+    pooled = [(split, row) for split in rows for row in rows[split]]
+    if len({row["id"] for _, row in pooled}) == len(pooled):
+        return pooled
+    return [(split, {**row, "id": f"{split}-{row['id']}"}) for split, row in pooled]
 
 
 def _stratified(task: Task, rows: Sequence[Row]) -> dict[str, list[Row]]:
@@ -78,10 +95,18 @@ def _stratified(task: Task, rows: Sequence[Row]) -> dict[str, list[Row]]:
     return {name: [row for row in rows if place[row["id"]] == name] for name in names}
 
 
+def _without_markup(rows: Sequence[Row], changes: Counter[str]) -> list[Row]:
+    """Rows with plain texts; those of queries, which have none, as they are."""
+    made = [{**row, "text": plain(row["text"])} if "text" in row else row for row in rows]
+    changes["text with markup or a note taken out"] += sum(
+        new != old for new, old in zip(made, rows, strict=True)
+    )
+    return made
+
+
 def _clean_retrieval(
-    task: Task, rows: Rows, *, mask_queries: bool
+    task: Task, rows: Rows, changes: Counter[str], *, mask_queries: bool
 ) -> tuple[dict[str, list[Row]], Counter[str]]:
-    changes: Counter[str] = Counter()
     corpus, same = _merge_documents(rows[CORPUS], changes)
     queries: dict[str, Row] = {}
     for split in rows:

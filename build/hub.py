@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -17,29 +18,35 @@ import yaml
 from filelock import FileLock
 
 from jfinteb.build.licenses import LICENSES_FILE, package_licenses
-from jfinteb.loaders.data import MANIFEST, parquet_path
 from jfinteb.loaders.errors import UsageError
+from jfinteb.loaders.manifest import MANIFEST, RAW, split_entries
+from jfinteb.loaders.origins import parquet_path
 from jfinteb.loaders.schema import check_relevance, verify
 from jfinteb.loaders.task import CORPUS, Task, get_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["MANIFEST", "check_out", "write_package"]
+__all__ = ["check_out", "write_package"]
 
+_WORK = ".building-"
 _ENTRIES = {MANIFEST, "README.md", LICENSES_FILE, "data"}
 Tables = Mapping[str, "pa.Table"]
+Raw = Mapping[str, Mapping[str, str]]
 
 
-def write_package(out: Path, tables: Mapping[str, Tables]) -> dict[str, Any]:
+def write_package(
+    out: Path, tables: Mapping[str, Tables], raw: Raw | None = None
+) -> dict[str, Any]:
     """Write tasks into a package; tasks that it already holds and that are not given stay.
 
     Args:
         out: the package folder; made, or replaced as a whole, at the end.
         tables: task name -> split -> rows (`make_table`).
+        raw: task name -> path -> SHA-256 of the raw files, where no card tells it.
 
     Returns:
-        The manifest: task -> split -> rows and content digest.
+        The manifest; see `jfinteb.loaders.manifest`.
 
     Raises:
         UsageError: `out` is a folder that is not a package, or cannot be written.
@@ -50,7 +57,7 @@ def write_package(out: Path, tables: Mapping[str, Tables]) -> dict[str, Any]:
         out.parent.mkdir(parents=True, exist_ok=True)
         # two builds into one package take turns, else the second loses what the first adds
         with FileLock(_lock_file(out)):
-            return _write_locked(out, tables)
+            return _write_locked(out, tables, raw or {})
     except OSError as error:
         raise UsageError(f"cannot write {out}: {error.strerror or error}") from error
 
@@ -61,15 +68,18 @@ def _lock_file(out: Path) -> Path:
     return Path(tempfile.gettempdir()) / f"jfinteb-{name}.lock"
 
 
-def _write_locked(out: Path, tables: Mapping[str, Tables]) -> dict[str, Any]:
+def _write_locked(out: Path, tables: Mapping[str, Tables], raw: Raw) -> dict[str, Any]:
     _recover(out)
     manifest = _read_manifest(out)
-    work = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    _clear_killed(out)
+    work = Path(tempfile.mkdtemp(prefix=f".{out.name}{_WORK}", dir=out.parent))
     try:
         if manifest:
             shutil.copytree(out / "data", work / "data")
         for name, splits in tables.items():
             manifest[name] = _write_task(work, get_task(name), splits)
+            if name in raw:
+                manifest[name][RAW] = dict(raw[name])
         manifest = {name: manifest[name] for name in sorted(manifest)}
         _write_text(work / MANIFEST, json.dumps(manifest, indent=2) + "\n")
         _write_text(work / "README.md", readme(manifest, work))
@@ -96,7 +106,7 @@ def _read_manifest(out: Path) -> dict[str, Any]:
         known = {
             out / parquet_path(get_task(name), split)
             for name in manifest
-            for split in manifest[name]
+            for split in split_entries(manifest[name])
         }
         files = {path for path in (out / "data").rglob("*") if not path.is_dir()}
         foreign = sorted(
@@ -104,7 +114,7 @@ def _read_manifest(out: Path) -> dict[str, Any]:
             | {str(path.relative_to(out)) for path in files - known}
         )
         if foreign or not all(
-            set(get_task(name).splits) == set(manifest[name]) for name in manifest
+            set(get_task(name).splits) == set(split_entries(manifest[name])) for name in manifest
         ):
             raise ValueError(f"it holds {', '.join(foreign) or 'another manifest'}")
     except (OSError, ValueError, TypeError, AttributeError, RecursionError, UsageError) as error:
@@ -137,6 +147,14 @@ def _recover(out: Path) -> None:
     """Put the former package back where a build was killed between its two renames."""
     if _old(out).exists() and not out.exists():
         _old(out).replace(out)
+
+
+def _clear_killed(out: Path) -> None:
+    """Delete what builds into `out` left half done when they were killed; none is at work now."""
+    left = re.compile(re.escape(f".{out.name}{_WORK}") + r"[a-z0-9_]{8}")  # as mkdtemp names them
+    for path in out.parent.iterdir():
+        if left.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _replace(out: Path, work: Path) -> None:

@@ -39,7 +39,9 @@ def rows_of(task: Task, folder: SourceFolder) -> tuple[Rows, Counter[str]]:
         made = base.clean
         assert made is not None
         rows, _ = rows_of(base, folder)
-        return clean(task, rows, group=made.keep, mask_queries=made.mask_queries)
+        return clean(
+            task, rows, group=made.keep, mask_queries=made.mask_queries, markup=not made.plain
+        )
     chosen = folder.choose(task)
     if chosen is None:
         raise UnavailableError(

@@ -10,8 +10,10 @@ from typing import Any
 from jfinteb.build.licenses import LICENSES_FILE, check_licenses
 from jfinteb.build.vocabulary import validate, validate_front
 from jfinteb.loaders.card import read_front_matter
-from jfinteb.loaders.data import MANIFEST, Folder, load_tables, parquet_path
+from jfinteb.loaders.data import load_tables
 from jfinteb.loaders.errors import DataError, JfintebError, UsageError
+from jfinteb.loaders.manifest import MANIFEST, split_entries
+from jfinteb.loaders.origins import Folder, parquet_path
 from jfinteb.loaders.task import Task, get_task
 
 __all__ = ["audit_errors", "faults", "files_of", "read_manifest"]
@@ -29,9 +31,10 @@ def read_manifest(package: Path) -> Manifest:
     try:
         manifest: Manifest = json.loads((package / MANIFEST).read_text(encoding="utf-8"))
         for name, splits in manifest.items():
-            if set(splits) != set(get_task(name).splits):
+            entries = split_entries(splits)
+            if set(entries) != set(get_task(name).splits):
                 raise ValueError(f"{name} has other splits than its card")
-            for entry in splits.values():
+            for entry in entries.values():
                 entry["rows"], entry["digest"]
         if not manifest:
             raise ValueError("it names no task")

@@ -103,6 +103,11 @@ class CardReader:
         """Read true or false."""
         return bool(self._take(key, bool, "true or false"))
 
+    def optional_flag(self, key: str) -> bool:
+        """Read true or false; false where the key is absent."""
+        self._read.add(key)
+        return self.flag(key) if key in self.values else False
+
     def texts(self, key: str) -> tuple[str, ...]:
         """Read a list of text; an unquoted `no` or `1.0` is not text."""
         values = self._take(key, list, "a list of quoted text")

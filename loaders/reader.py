@@ -111,7 +111,8 @@ def _clean(card: CardReader, kind: Kind) -> Clean | None:
     clean = Clean(
         splits={split: _split(splits.section(split)) for split in _SPLITS[kind]},
         keep=card.optional_text("keep"),
-        mask_queries=card.flag("mask_queries") if "mask_queries" in card.values else False,
+        mask_queries=card.optional_flag("mask_queries"),
+        plain=card.optional_flag("plain"),
         known_flaws=_known_flaws(card.optional_section("known_flaws"), _SPLITS[kind]),
     )
     card.finish()

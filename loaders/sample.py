@@ -20,6 +20,7 @@ negatives. Rows depend on the task's name alone, not on PYTHONHASHSEED or the pl
 from __future__ import annotations
 
 import hashlib
+import json
 import random
 import re
 from collections.abc import Mapping, Sequence
@@ -140,8 +141,25 @@ def _labelled(task: Mapping[str, Any], writer: _Writer) -> dict[str, list[Row]]:
                 extra = {name: writer.fill(name, block, block) for name in task["columns"]}
             fixed = {f"{{{name}}}": text for name, text in extra.items()}
             text = writer.text("text", own, rival, fixed)
-            part.append({"id": f"{split}-{number}", "text": text, "label": label, **extra})
+            row: Row = {"id": f"{split}-{number}", "text": text, "label": label, **extra}
+            if "opinions" in task:
+                row["opinions"] = _opinions(text, label, task["rules"][task["opinions"]])
+            part.append(row)
     return splits
+
+
+def _opinions(text: str, polarity: str, targets: Sequence[str]) -> str:
+    """One opinion in the form of chABSA's, as JSON, on whichever of the targets the text names."""
+    target = next(name for rule in targets if (name := _SLOT.sub("", rule)) in text)
+    start = text.index(target)
+    opinion = {
+        "target": target,
+        "category": "business#general",
+        "polarity": polarity,
+        "from": start,
+        "to": start + len(target),
+    }
+    return json.dumps([opinion], ensure_ascii=False)
 
 
 def _retrieval(task: Mapping[str, Any], writer: _Writer) -> dict[str, list[Row]]:

@@ -93,12 +93,14 @@ class Clean:
         splits: declared rows and digests of the variant.
         keep: column whose rows stay in the split they are in.
         mask_queries: whether the documents' own queries are masked in them.
+        plain: whether leftovers of wiki markup are taken out of texts.
         known_flaws: what an audit still finds in the variant; see `Task`.
     """
 
     splits: Mapping[str, Split]
     keep: str | None = None
     mask_queries: bool = False
+    plain: bool = False
     known_flaws: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
@@ -111,12 +113,15 @@ class Recipe:
         name: `"clean"`, `"since"` (only months from `month` on) or `"dump"` (from another dump).
         month: first month, `"YYYYMM"`.
         rows: rows drawn a label, where that is not the paper's number.
+        revision: release of the source, where that is not the one which the card pins. No checksum
+            of it is known beforehand.
     """
 
     base: str
     name: str
     month: str | None = None
     rows: int | None = None
+    revision: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

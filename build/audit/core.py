@@ -19,9 +19,9 @@ from jfinteb.build.audit.measures import Repeats, SplitAudit, Tokenizer, measure
 from jfinteb.build.audit.rows import Rows, read_rows
 from jfinteb.build.audit.table import print_audits
 from jfinteb.loaders.cli import Parser, guarded, names
-from jfinteb.loaders.data import Folder, parquet_path
 from jfinteb.loaders.errors import DataError, UnavailableError, UsageError
 from jfinteb.loaders.files import write_whole
+from jfinteb.loaders.origins import Folder, parquet_path
 from jfinteb.loaders.task import CORPUS, Task, find_task, get_task, task_names
 
 __all__ = ["TaskAudit", "audit", "main"]

@@ -181,7 +181,7 @@ def fetch_hub(
         DataError: it is not the file that is meant.
     """
     from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import GatedRepoError
+    from huggingface_hub.errors import GatedRepoError, RevisionNotFoundError
 
     where = f"{path} of {repository} at {revision}"
     try:
@@ -190,6 +190,10 @@ def fetch_hub(
         raise UnavailableError(
             f"cannot get {where}: it is gated; accept its terms on its page and log in with "
             "`hf auth login`"
+        ) from None
+    except RevisionNotFoundError:
+        raise UnavailableError(
+            f"cannot get {where}: it has no such revision, expected one of its tags or commits"
         ) from None
     except Exception as error:  # the client raises many kinds; each means: not to be had
         raise UnavailableError(

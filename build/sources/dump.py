@@ -30,6 +30,8 @@ Progress: TypeAlias = Callable[[int, int], object]
 """Called with the bytes of the file that are read, and all its bytes."""
 
 _PART = {True: 2 * 2**20, False: 64 * 2**20}  # bytes of the file, if it is bzip2 or not
+_MOST = 2**28  # bytes that a part of a bzip2 file may unpack to; of a real one, some 16 MB
+_MOST_WANTED = 2**14  # wanted pages of a part; a real one has some thousands of pages in all
 _FEW = 3  # parts for which it does not pay to start processes
 _PIECE = 2**20
 _MOST_WORKERS = 8  # each takes some 60 MB
@@ -182,21 +184,42 @@ def _read_part(job: _Job[T], bound: tuple[int, int]) -> _Part[T]:
     part: _Part[T] = _Part(stop)
     blocks = Blocks(job.path, start, stop) if job.block is not None else None
     scanner = Scanner(job.words)
-    inside = False
+    inside, read, wanted = False, 0, 0
     for piece in blocks if blocks is not None else _pieces(job.path, start, stop):
         data = piece
+        read += len(piece)
         if not inside:
             part.head, data = _until_page(part.head + piece)
             inside = bool(data)
-            if inside and start == 0 and (blocks is None or blocks.first == job.block):
+            first = start == 0 and (blocks is None or blocks.first == job.block)
+            if first and (inside or read > LARGEST):
                 _check_prologue(job.path, part.head)
+                if not inside:
+                    raise DataError(f"{job.path.name} begins without a page; download it again")
             _check_utf8(job.path, data)
         for page in scanner.feed(data):
+            wanted += 1
             part.found += job.page(page)
+            if wanted > _MOST_WANTED and blocks is not None:
+                break
+        if blocks is not None:
+            _check_size(job.path, read, wanted, stop - start)
     part.tail, part.pages = scanner.rest, scanner.pages
     if blocks is not None:
         part.first, part.after = blocks.first, blocks.after
     return part
+
+
+def _check_size(path: Path, read: int, wanted: int, packed: int) -> None:
+    """Refuse a part that unpacks to far more than text does: a bomb."""
+    if read > _MOST or wanted > _MOST_WANTED:
+        found = (
+            f"{_MOST >> 20} MiB" if read > _MOST else f"{_MOST_WANTED:,} pages of what is sought"
+        )
+        raise DataError(
+            f"{path.name} unpacks to more than {found} within {packed / 2**20:.1f} MiB, which no "
+            "dump does; download it again"
+        )
 
 
 def _pieces(path: Path, start: int, stop: int) -> Iterator[bytes]:

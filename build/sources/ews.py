@@ -13,14 +13,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jfinteb.build.sources.files import SourceFolder, json_lines
+from jfinteb.build.sources.files import SourceFolder
+from jfinteb.build.sources.lines import json_lines
 from jfinteb.build.split import SEED
 from jfinteb.loaders.errors import DataError
 from jfinteb.loaders.task import Task
 
-__all__ = ["Comment", "sampled"]
+__all__ = ["FEWEST_ROWS", "Comment", "sampled"]
 
-_SHORTEST = 10
+FEWEST_ROWS = 10  # a label: fewer cannot be cut 70/10/20
+_SHORTEST = 10  # characters of a comment
 _TEXT = {"current": "追加説明及び具体的状況の説明", "future": "景気の先行きに対する判断理由"}
 _SENTIMENT = {"current": "景気の現状判断", "future": "景気の先行き判断"}
 _HORIZON = {"current": "現状", "future": "先行き"}
@@ -67,7 +69,7 @@ def sampled(task: Task, source: SourceFolder) -> dict[str, list[dict[str, Any]]]
     count = variant.rows if variant and variant.rows else recipe.rows
     pool = _pool(task, source, (variant and variant.month) or "")
     drawn: dict[str, list[int]] = {split: [] for split in task.splits}
-    by_label = {label: [] for label in task.labels}  # type: dict[str, list[int]]
+    by_label: dict[str, list[int]] = {label: [] for label in task.labels}
     for i, comment in enumerate(pool):
         by_label.get(getattr(comment, recipe.field) or "", []).append(i)
     for label, members in by_label.items():
@@ -75,7 +77,7 @@ def sampled(task: Task, source: SourceFolder) -> dict[str, list[dict[str, Any]]]
             fewest = min(len(found) for found in by_label.values())
             raise DataError(
                 f"{task.name}: label {label} has {len(members)} comments, expected {count} or "
-                f"more; draw fewer a label (--rows-per-label, at most {fewest} here)"
+                f"more; {_way_out(fewest)}"
             )
         for split, part in zip(task.splits, _parts(members, count, recipe.shares), strict=True):
             drawn[split] += part
@@ -86,6 +88,13 @@ def sampled(task: Task, source: SourceFolder) -> dict[str, list[dict[str, Any]]]
         ]
         for split, chosen in drawn.items()
     }
+
+
+def _way_out(fewest: int) -> str:
+    """What to do where a label has `fewest` comments, fewer than are to be drawn."""
+    if fewest < FEWEST_ROWS:
+        return "begin with an earlier month (--since), or take a later release (--revision)"
+    return f"draw fewer a label (--rows-per-label, at most {fewest} here)"
 
 
 def _parts(members: Sequence[int], count: int, shares: Sequence[float]) -> list[list[int]]:

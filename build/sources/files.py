@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-import lzma
-import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
 
+from jfinteb.build.sources.lines import SUFFIXES, unpacked_sha256
 from jfinteb.loaders.errors import DataError, UnavailableError
 from jfinteb.loaders.files import sha256_of
 from jfinteb.loaders.task import SourceFile, Task
 
-__all__ = ["SourceFolder", "json_lines"]
+__all__ = ["SourceFolder"]
 
 _VARIANTS = ("dump",)  # sources of other rows, which have a name of their own
-_OPENERS: Mapping[str, Callable[..., IO[str]]] = {"": open, ".gz": gzip.open, ".xz": lzma.open}
 
 
 @dataclass(frozen=True)
 class SourceFolder:
     """The folder given as `--source`.
 
-    `fetch` gets a file that is not there, for its URL and SHA-256, under the name given to it.
+    Attributes:
+        path: the folder.
+        fetch: gets a file that is not there, for its URL and SHA-256, under the name given to it.
+        watch: for the name of a large file, gives what is called with its bytes read and all its
+            bytes while it is parsed.
     """
 
     path: Path
     fetch: Callable[[str, Path, str | None], object] | None = None
+    watch: Callable[[str], Callable[[int, int], object]] | None = None
 
     def missing(self, task: Task) -> list[str]:
         """Paths that the task's source names and the folder lacks."""
@@ -47,12 +47,6 @@ class SourceFolder:
             if not self.missing(candidate):
                 return candidate
         return None
-
-    def _find(self, file: SourceFile) -> Path | None:
-        """A file as it is or, where no checksum speaks of its bytes, with `.gz` or `.xz` behind."""
-        suffixes = _OPENERS if file.sha256 is None else ("",)
-        paths = (self.path / f"{file.path}{suffix}" for suffix in suffixes)
-        return next((path for path in paths if path.is_file()), None)
 
     def file(self, task: Task, key: str) -> Path:
         """The file that the card calls `key`, after its checksum is checked.
@@ -80,24 +74,18 @@ class SourceFolder:
                 )
         return path
 
+    def digests(self, task: Task) -> dict[str, str]:
+        """SHA-256 of what each file of the task's source holds, by the path that the card gives.
 
-def json_lines(path: Path, task: Task | str, *keys: str) -> Iterator[dict[str, Any]]:
-    """Objects of a JSON Lines file, each with all of `keys`.
+        It is what can be told of a revision for which no card has checksums.
+        """
+        return {
+            wanted.path: unpacked_sha256(self.file(task, key), task.name)
+            for key, wanted in task.source.files.items()
+        }
 
-    Raises:
-        DataError: a line that is not a JSON object in UTF-8, or lacks a key.
-    """
-    name = task if isinstance(task, str) else task.name
-    with _OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8") as lines:
-        try:
-            for number, line in enumerate(lines, start=1):
-                row = json.loads(line)
-                lacking = [k for k in keys if not isinstance(row, dict) or k not in row]
-                if lacking:
-                    raise DataError(
-                        f"{name}: {path.name} line {number} has no {lacking[0]!r}, "
-                        f"expected an object with {', '.join(keys)}"
-                    )
-                yield row
-        except (ValueError, EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
-            raise DataError(f"{name}: {path.name} is not JSON Lines in UTF-8: {error}") from error
+    def _find(self, file: SourceFile) -> Path | None:
+        """A file as it is or, where no checksum speaks of its bytes, with `.gz` or `.xz` behind."""
+        suffixes = SUFFIXES if file.sha256 is None else ("",)
+        paths = (self.path / f"{file.path}{suffix}" for suffix in suffixes)
+        return next((path for path in paths if path.is_file()), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 import zipfile
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ NO_SECTOR = "-"
 _URL = "https://www.jpx.co.jp/markets/statistics-equities/misc/01.html"
 _COLUMNS = {"code": "コード", "name": "銘柄名", "sector17": "17業種区分", "sector33": "33業種区分"}
 _LARGEST = 64 * 2**20  # the real list has under 1 MB
+_MOST_CELLS = 2**21  # the real list has some 4,400 rows of 10
+_PLACE = re.compile(rb"""\br\s*=\s*["']([A-Z]{0,3})([0-9]{1,7})["']""")  # of a row or a cell
 _XLS, _XLSX = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"PK\x03\x04"
 
 
@@ -87,14 +90,36 @@ def _read(path: Path) -> list[list[Any]]:
 
 
 def _check_size(path: Path, start: bytes) -> None:
-    size = path.stat().st_size
+    """Refuse what would fill the memory: calamine holds a sheet as one block up to its last cell.
+
+    A sheet of the old format (.xls) has 65,536 rows of 256 cells at most.
+    """
+    size, cells = path.stat().st_size, 0
     if start.startswith(_XLSX):
         with zipfile.ZipFile(path) as archive:
-            size = max(size, sum(member.file_size for member in archive.infolist()))
-    if size > _LARGEST:
-        raise DataError(
-            f"{path.name} has {size:,} bytes, expected at most {_LARGEST:,}; get it from {_URL}"
-        )
+            members = archive.infolist()
+            size = max(size, sum(member.file_size for member in members))
+            if size <= _LARGEST:
+                for member in members:
+                    with archive.open(member) as part:  # not beyond the size that it declares
+                        cells = max(cells, _cells(part.read(member.file_size + 1)))
+    for found, most, what in ((size, _LARGEST, "bytes"), (cells, _MOST_CELLS, "cells")):
+        if found > most:
+            raise DataError(
+                f"{path.name} has {found:,} {what}, expected at most {most:,}; get it from {_URL}"
+            )
+
+
+def _cells(xml: bytes) -> int:
+    """Cells from the first to the farthest that a worksheet's XML names."""
+    rows = columns = 0
+    for match in _PLACE.finditer(xml):
+        rows = max(rows, int(match[2]))
+        column = 0
+        for letter in match[1]:
+            column = 26 * column + letter - ord("A") + 1
+        columns = max(columns, column)
+    return rows * max(1, columns)
 
 
 def _text(cell: Any) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jfinteb.build.sources.files import SourceFolder, json_lines
+from jfinteb.build.sources.files import SourceFolder
+from jfinteb.build.sources.lines import json_lines
 from jfinteb.build.split import shuffled_parts
 from jfinteb.loaders.errors import DataError
 from jfinteb.loaders.task import CORPUS, Task

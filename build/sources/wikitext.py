@@ -1,7 +1,7 @@
 """Wikitext to clean text: what a reader sees of the prose, and no markup.
 
 The grammar is mwparserfromhell's; what it does not know (unclosed references, tables and comments,
-quotation marks, magic words) is put right before or after it.
+quotation marks, magic words) is put right before or after it. `rendering` reads its trees.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any
 
-from jfinteb.build.sources.templates import shown
+from jfinteb.build.sources.rendering import LIST, render
 from jfinteb.loaders.errors import UnavailableError
 
 __all__ = [
@@ -28,20 +28,10 @@ __all__ = [
     "without_refs",
 ]
 
-_LIST = "\x01"  # stands where a list item starts
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _LITERAL = re.compile(r"<(nowiki|pre|syntaxhighlight|source)\b[^<>]*>", re.IGNORECASE)
 _REF = re.compile(r"<ref\b[^<>]*?(/?)>|</ref\s*>", re.IGNORECASE)
 _CATEGORY = re.compile(r"\[\[[ _]*(?:category|カテゴリ)[ _]*:([^\[\]|{}\n]+)(?:\||\]\])", re.I)
-_UNSEEN = """ref references gallery math chem ce timeline score imagemap graph mapframe maplink
-    syntaxhighlight source templatestyles style script includeonly section inputbox hiero table
-    categorytree dynamicpagelist indicator templatedata img video audio rp""".split()  # noqa: SIM905
-_BREAKS = """br hr p div blockquote center poem ul ol dl li dd dt
-    h1 h2 h3 h4 h5 h6""".split()  # noqa: SIM905
-_UNSEEN_LINKS = ("file", "image", "media", "ファイル", "画像", "メディア", "category", "カテゴリ")
-_LANGUAGE = re.compile(r"(?:[a-z]{2,3}|simple|zh-[a-z-]+|be-[a-z-]+|roa-[a-z]+|map-bms)\Z")
-_SISTERS = """w wikipedia n wikinews wikt wiktionary s wikisource b wikibooks q wikiquote c commons
-    m meta d wikidata v wikiversity voy species mw""".split()  # noqa: SIM905
 _TOKEN = re.compile(  # opening and closing things, in pairs
     r"(\{[{|])|(\}\}|\|\})|(\[\[)|(\]\])|(\[(?=[a-z/]))|(\])"
     r"|(<(?!(?:br|hr|wbr|img|li|dd|dt|p|tr|td|th)\b)[a-z](?![^<>]*/>))|(</[a-z])",
@@ -105,7 +95,7 @@ def parse(text: str) -> Any:
             "reading dumps needs mwparserfromhell; install it with: pip install 'jfinteb[build]'"
         ) from error
     # headings are cut before; many equals signs at the start of a line exhaust the parser's stack
-    text = _LIST_MARK.sub(_LIST, _LEADING_EQUALS.sub(" =", text))
+    text = _LIST_MARK.sub(LIST, _LEADING_EQUALS.sub(" =", text))
     return mwparserfromhell.parse(text, skip_style_tags=True)
 
 
@@ -177,7 +167,7 @@ def lines(text: str, page: str = "") -> list[str]:
         text: wikitext of a section.
         page: the page's title, which wikitext may name as {{PAGENAME}}.
     """
-    clean = (line.replace(_LIST, "").strip() for line in _clean(text, page).split("\n"))
+    clean = (line.replace(LIST, "").strip() for line in _clean(text, page).split("\n"))
     return [line for line in clean if line]
 
 
@@ -185,7 +175,7 @@ def paragraphs(text: str, page: str = "") -> list[str]:
     """Clean paragraphs: lines up to an empty one, joined; list items and headings are no part."""
     found: list[list[str]] = [[]]
     for line in _clean(text, page).split("\n"):
-        if line.strip() and _LIST not in line:
+        if line.strip() and LIST not in line:
             found[-1].append(line.strip())
         elif found[-1]:
             found.append([])
@@ -194,7 +184,7 @@ def paragraphs(text: str, page: str = "") -> list[str]:
 
 def _clean(text: str, page: str) -> str:
     text = without_refs(without_comments(text))
-    text = _render(parse(text), page)
+    text = render(parse(text), page)
     for _ in range(_LAYERS):  # `&amp;nbsp;` is one more entity inside
         plain = "\n".join(map(_prose, _ENTITY.sub(_character, text).split("\n")))
         if plain == text:
@@ -238,65 +228,3 @@ def without_refs(text: str) -> str:
             line_end = text.find("\n", tag.end())
             at = len(text) if line_end == -1 else line_end
     return re.sub(r"<ref\b[^<>]*/>", "", "".join([*kept, text[at:]]), flags=re.IGNORECASE)
-
-
-def _render(code: Any, page: str) -> str:
-    return "".join(_node(node, page) for node in code.nodes)
-
-
-def _node(node: Any, page: str) -> str:
-    kind = type(node).__name__
-    if kind == "Text":
-        return str(node.value)
-    if kind == "Wikilink":
-        return _link(node, page)
-    if kind == "ExternalLink":
-        if node.title is not None:
-            return _render(node.title, page)
-        return "" if node.brackets else str(node.url)
-    if kind == "Template":
-        return "".join(
-            part if isinstance(part, str) else _render(part, page) for part in shown(node, page)
-        )
-    if kind == "Tag":
-        return _tag(node, page)
-    if kind == "HTMLEntity":
-        return html.unescape(str(node))
-    if kind == "Argument":
-        return _render(node.default, page) if node.default is not None else ""
-    return "\n\n" if kind == "Heading" else ""
-
-
-def _tag(node: Any, page: str) -> str:
-    name = str(node.tag).strip().lower()
-    if name in _UNSEEN:
-        return ""
-    if "display:none" in "".join(str(a.value) for a in node.attributes).replace(" ", "").lower():
-        return ""
-    content = "" if node.contents is None else _render(node.contents, page)
-    if name == "rt":
-        return f"（{content}）"
-    if name in ("li", "dd", "dt"):
-        content = _LIST + content
-    return f"\n{content}\n" if name in _BREAKS and content else "\n" if name in _BREAKS else content
-
-
-def _link(node: Any, page: str) -> str:
-    title = str(node.title).strip()
-    prefix, colon, rest = title.partition(":")
-    space = prefix.strip().lower()
-    if colon and space in _UNSEEN_LINKS:
-        return ""
-    if node.text is not None and str(node.text).strip():
-        return (
-            ""
-            if colon and space and _LANGUAGE.match(space) and space not in _SISTERS
-            else (_render(node.text, page))
-        )
-    if colon and not space:  # [[:Category:X]] only names it
-        return rest.rpartition(":")[2].strip() if ":" in rest else rest.strip()
-    if colon and space in _SISTERS:
-        return rest.rpartition(":")[2].strip()
-    if colon and _LANGUAGE.match(space):
-        return ""
-    return _render(node.title, page).strip()

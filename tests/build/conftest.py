@@ -1,12 +1,17 @@
-"""What tests of dumps share: dumps of our own, and the exchange's list as a workbook (.xlsx)."""
+"""What tests of the build share: dumps of our own, a workbook (.xlsx) as the exchange's, a hub."""
 
 from __future__ import annotations
 
 import bz2
 import io
+import json
+import subprocess
+import sys
+import urllib.request
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import escape
 
 import pytest
@@ -102,3 +107,80 @@ def _cell(value: str | int) -> str:
     if isinstance(value, int):
         return f"<c><v>{value}</v></c>"
     return f'<c t="inlineStr"><is><t>{escape(value)}</t></is></c>'
+
+
+TOKEN = "hf_stubstubstub"
+REPOSITORY = "retarfi/jfinteb"
+
+
+class StubHub:
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def tell(self, what: str, **values: Any) -> list[list[str]]:
+        """Ask for one of the stub's own services; returns its log."""
+        body = json.dumps(values).encode()
+        with urllib.request.urlopen(f"{self.url}/-/{what}", body) as answer:
+            log: list[list[str]] = json.load(answer)
+            return log
+
+    @property
+    def log(self) -> list[list[str]]:
+        return self.tell("log")
+
+    def get(self, path: str) -> Any:
+        with urllib.request.urlopen(f"{self.url}/api/datasets/{path}") as answer:
+            return json.load(answer)
+
+    def files(self, revision: str = "main") -> set[str]:
+        siblings = self.get(f"{REPOSITORY}/revision/{revision}")["siblings"]
+        return {sibling["rfilename"] for sibling in siblings}
+
+    def tags(self) -> dict[str, str]:
+        tags = self.get(f"{REPOSITORY}/refs")["tags"]
+        return {tag["name"]: tag["targetCommit"] for tag in tags}
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[StubHub]:
+    monkeypatch.setenv("STUB_TOKEN", TOKEN)
+    process = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("stub_hub.py"))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    yield StubHub(process.stdout.readline().strip())
+    process.communicate("\n", timeout=30)
+
+
+@pytest.fixture
+def run(python: Any, hub: StubHub, tmp_path: Path) -> Any:
+    """Run a program that sees only the stub hub."""
+
+    def call(
+        program: str,
+        *arguments: str | Path,
+        token: str = TOKEN,
+        executable: str = sys.executable,
+        **env: str,
+    ) -> subprocess.CompletedProcess[str]:
+        env = {
+            "HF_ENDPOINT": hub.url,
+            "HF_HUB_OFFLINE": "0",
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+            "NO_PROXY": "*",
+            "PYTHONUTF8": "1",
+            **({"HF_TOKEN": token} if token else {}),
+            **env,
+        }
+        empty = tmp_path / "empty"
+        empty.mkdir(exist_ok=True)  # load_dataset prefers a local folder of the repository's name
+        done: subprocess.CompletedProcess[str] = python(
+            ["-c", program, *map(str, arguments)], executable=executable, cwd=empty, **env
+        )
+        assert TOKEN not in done.stdout + done.stderr
+        return done
+
+    return call

@@ -108,8 +108,10 @@ class Hub(http.server.BaseHTTPRequestHandler):
             FAILURES.append(json.loads(raw))
         elif path == "/-/create":
             asked = json.loads(raw)
-            REPOS[asked["name"]] = Repo(asked["private"])
-            REPOS[asked["name"]].commit({n: c.encode() for n, c in asked["files"].items()})
+            repo = REPOS.setdefault(asked["name"], Repo(asked["private"]))
+            commit = repo.commit({n: c.encode() for n, c in asked["files"].items()})
+            if "tag" in asked:
+                repo.tags[asked["tag"]] = commit
         self.say(LOG)
 
     def create(self, asked: dict[str, Any]) -> Any:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from jfinteb.build.__main__ import main
+from jfinteb.build.recipe import rows_of
 from jfinteb.build.sources.files import SourceFolder
 from jfinteb.loaders import load
 from jfinteb.loaders.task import get_task
@@ -51,6 +52,28 @@ def test_dump_variants(raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert corpus[first["relevant_docs"][0]] == "みほん商事は、商社。"
     labels = load("industry33_dump", "train", data=out)
     assert {labels.features["label"].names[i] for i in labels["label"]} == {"化学"}
+
+
+def test_progress_of_a_dump(raw: Path) -> None:
+    """Every file that is parsed is told of once, however many tasks are made from it."""
+    told: dict[str, list[tuple[int, int]]] = {}
+
+    def watch(name: str) -> Callable[[int, int], object]:
+        assert name not in told
+        told[name] = []
+        return lambda read, size: told[name].append((read, size))
+
+    folder = SourceFolder(raw, watch=watch)
+    for task in ("wikipedia_retrieval_dump", "industry33_dump", "wikinews_dump"):
+        rows_of(get_task(task), folder)
+    paths = (
+        "wikipedia/jawiki-pages-articles.xml.bz2",
+        "wikinews/jawikinews-pages-articles.xml.bz2",
+    )
+    sizes = {Path(path).name: (raw / path).stat().st_size for path in paths}
+    assert {name: calls[-1] for name, calls in told.items()} == {
+        name: (size, size) for name, size in sizes.items()
+    }
 
 
 def test_a_dump_never_stands_in_for_the_published_rows(raw: Path) -> None:

@@ -8,8 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,7 @@ from jfinteb.build.push import main, push
 from jfinteb.build.release import audit_errors, faults, files_of, read_manifest
 from jfinteb.loaders.errors import DataError, JfintebError, UsageError
 from jfinteb.loaders.schema import content_digest
-from jfinteb.loaders.task import Task, _tasks, get_task
+from jfinteb.loaders.task import Task, _tasks, declared_tasks, get_task
 
 TOKEN = "hf_stubstubstub"
 REPOSITORY = "retarfi/jfinteb"
@@ -68,78 +66,6 @@ def ready(sample_package: Path, free: None) -> Path:
     return sample_package
 
 
-class StubHub:
-    def __init__(self, url: str) -> None:
-        self.url = url
-
-    def tell(self, what: str, **values: Any) -> list[list[str]]:
-        body = json.dumps(values).encode()
-        with urllib.request.urlopen(f"{self.url}/-/{what}", body) as answer:
-            log: list[list[str]] = json.load(answer)
-            return log
-
-    @property
-    def log(self) -> list[list[str]]:
-        return self.tell("log")
-
-    def get(self, path: str) -> Any:
-        with urllib.request.urlopen(f"{self.url}/api/datasets/{path}") as answer:
-            return json.load(answer)
-
-    def files(self, revision: str = "main") -> set[str]:
-        siblings = self.get(f"{REPOSITORY}/revision/{revision}")["siblings"]
-        return {sibling["rfilename"] for sibling in siblings}
-
-    def tags(self) -> dict[str, str]:
-        tags = self.get(f"{REPOSITORY}/refs")["tags"]
-        return {tag["name"]: tag["targetCommit"] for tag in tags}
-
-
-@pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[StubHub]:
-    monkeypatch.setenv("STUB_TOKEN", TOKEN)
-    process = subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("stub_hub.py"))],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    yield StubHub(process.stdout.readline().strip())
-    process.communicate("\n", timeout=30)
-
-
-@pytest.fixture
-def run(python: Any, hub: StubHub, tmp_path: Path) -> Any:
-    """Run a program that sees only the stub hub."""
-
-    def call(
-        program: str,
-        *arguments: str | Path,
-        token: str = TOKEN,
-        executable: str = sys.executable,
-        **env: str,
-    ) -> subprocess.CompletedProcess[str]:
-        env = {
-            "HF_ENDPOINT": hub.url,
-            "HF_HUB_OFFLINE": "0",
-            "HF_HUB_DISABLE_TELEMETRY": "1",
-            "NO_PROXY": "*",
-            "PYTHONUTF8": "1",
-            **({"HF_TOKEN": token} if token else {}),
-            **env,
-        }
-        empty = tmp_path / "empty"
-        empty.mkdir(exist_ok=True)  # load_dataset prefers a local folder of the repository's name
-        done: subprocess.CompletedProcess[str] = python(
-            ["-c", program, *map(str, arguments)], executable=executable, cwd=empty, **env
-        )
-        assert TOKEN not in done.stdout + done.stderr
-        return done
-
-    return call
-
-
 def failure(done: subprocess.CompletedProcess[str]) -> str:
     """The one line of a refused push."""
     assert done.returncode == 2, done.stderr
@@ -165,7 +91,7 @@ def configs(package: Path) -> list[str]:
     return sorted(path.name for path in (package / "data").iterdir())
 
 
-def test_push_then_load_dataset(ready: Path, hub: StubHub, run: Any) -> None:
+def test_push_then_load_dataset(ready: Path, hub: Any, run: Any) -> None:
     done = run(PUSH, ready, "--to", REPOSITORY, "--tag", "v1.0.0")
     assert done.returncode == 0, done.stderr
     expected = {p.relative_to(ready).as_posix() for p in ready.rglob("*") if p.is_file()}
@@ -183,7 +109,7 @@ def test_push_then_load_dataset(ready: Path, hub: StubHub, run: Any) -> None:
     assert (ready / "data" / "jafin" / "test.parquet").read_bytes() == before
 
 
-def test_load_dataset_3(ready: Path, hub: StubHub, run: Any) -> None:
+def test_load_dataset_3(ready: Path, hub: Any, run: Any) -> None:
     executable = os.environ.get("JFINTEB_DATASETS3")
     if not executable:
         pytest.skip("JFINTEB_DATASETS3 does not name a python with datasets < 4")
@@ -194,7 +120,7 @@ def test_load_dataset_3(ready: Path, hub: StubHub, run: Any) -> None:
 
 
 def test_a_second_version_deletes_what_it_lacks(
-    ready: Path, hub: StubHub, run: Any, sample_source: Path, tmp_path: Path
+    ready: Path, hub: Any, run: Any, sample_source: Path, tmp_path: Path
 ) -> None:
     assert run(PUSH, ready, "--to", REPOSITORY, "--tag", "v1.0.0").returncode == 0
     less = tmp_path / "less"
@@ -216,7 +142,7 @@ def test_a_second_version_deletes_what_it_lacks(
     check_loaded(old.stdout, ready)
 
 
-def test_a_tag_is_never_moved(ready: Path, hub: StubHub, run: Any) -> None:
+def test_a_tag_is_never_moved(ready: Path, hub: Any, run: Any) -> None:
     assert run(PUSH, ready, "--to", REPOSITORY, "--tag", "v1.0.0").returncode == 0
     before = hub.tags()
     message = failure(run(PUSH, ready, "--to", REPOSITORY, "--tag", "v1.0.0"))
@@ -225,7 +151,7 @@ def test_a_tag_is_never_moved(ready: Path, hub: StubHub, run: Any) -> None:
     assert sum("/commit/" in path for _, path in hub.log) == 1
 
 
-def test_a_push_that_broke_before_its_tag(ready: Path, hub: StubHub, run: Any) -> None:
+def test_a_push_that_broke_before_its_tag(ready: Path, hub: Any, run: Any) -> None:
     hub.tell("fail", path="/tag/", status=500)
     message = failure(run(PUSH, ready, "--to", REPOSITORY, "--tag", "v1.0.0"))
     assert "HTTP 500; what was sent has no tag yet, run it again" in message
@@ -235,12 +161,12 @@ def test_a_push_that_broke_before_its_tag(ready: Path, hub: StubHub, run: Any) -
     assert "data/jafin/test.parquet" in hub.files("v1.0.0")
 
 
-def test_private(ready: Path, hub: StubHub, run: Any) -> None:
+def test_private(ready: Path, hub: Any, run: Any) -> None:
     assert run(PUSH, ready, "--to", REPOSITORY, "--tag", "v1.0.0", "--private").returncode == 0
     assert hub.get(REPOSITORY)["private"] is True
 
 
-def test_private_where_it_is_public(ready: Path, hub: StubHub, run: Any) -> None:
+def test_private_where_it_is_public(ready: Path, hub: Any, run: Any) -> None:
     hub.tell("create", name=REPOSITORY, private=False, files={"old.txt": "x"})
     message = failure(run(PUSH, ready, "--to", REPOSITORY, "--tag", "v1.0.0", "--private"))
     assert message.startswith(f"{REPOSITORY} exists and is public; ")
@@ -248,7 +174,7 @@ def test_private_where_it_is_public(ready: Path, hub: StubHub, run: Any) -> None
 
 
 @pytest.mark.parametrize("token", ["", "hf_another"])
-def test_without_the_right(ready: Path, hub: StubHub, run: Any, token: str) -> None:
+def test_without_the_right(ready: Path, hub: Any, run: Any, token: str) -> None:
     message = failure(run(PUSH, ready, "--to", REPOSITORY, "--tag", "v1.0.0", token=token))
     assert "HTTP 401; log in with `hf auth login` or set HF_TOKEN" in message
     assert "hf_another" not in message
@@ -261,7 +187,7 @@ def test_no_network(ready: Path, run: Any) -> None:
 
 
 def test_a_card_that_the_hub_refuses(
-    ready: Path, hub: StubHub, run: Any, monkeypatch: pytest.MonkeyPatch
+    ready: Path, hub: Any, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub.tell("create", name=REPOSITORY, private=False, files={"old.txt": "x"})
     blind = "import jfinteb.build.push as p; p.faults = lambda *_: []\n"
@@ -271,7 +197,7 @@ def test_a_card_that_the_hub_refuses(
     assert hub.files() == {"old.txt"}
 
 
-def test_the_audit_refuses(ready: Path, hub: StubHub, run: Any) -> None:
+def test_the_audit_refuses(ready: Path, hub: Any, run: Any) -> None:
     # of six labels in turn, each third row is in English and left out: two labels have no row
     message = failure(run(AUDITED, ready, "--to", REPOSITORY, "--tag", "v1.0.0"))
     first = "audit: multifin_ja/train: missing_label: 2 (Finance, Tax & Accounting)"
@@ -279,7 +205,7 @@ def test_the_audit_refuses(ready: Path, hub: StubHub, run: Any) -> None:
     assert hub.log == []
 
 
-def test_dry_run_sends_nothing(ready: Path, hub: StubHub, run: Any) -> None:
+def test_dry_run_sends_nothing(ready: Path, hub: Any, run: Any) -> None:
     done = run(PUSH, ready, "--to", REPOSITORY, "--tag", "v1.0.0", "--dry-run", token="")
     assert done.returncode == 0, done.stderr
     *listed, last = done.stdout.splitlines()
@@ -290,23 +216,23 @@ def test_dry_run_sends_nothing(ready: Path, hub: StubHub, run: Any) -> None:
     assert hub.log == []
 
 
-def test_real_rows(data_folder: Path, tmp_path: Path, hub: StubHub, run: Any) -> None:
+def test_every_public_config_with_its_real_audit(
+    data_folder: Path, tmp_path: Path, hub: Any, run: Any
+) -> None:
+    """As a release is made: all public tasks and their clean variants, nothing switched off."""
+    tasks = [task for task in declared_tasks() if task.redistributable]
+    assert len(tasks) == 2 * 10
     package = tmp_path / "real"
-    assert build(data_folder, ["chabsa", "wikinews_retrieval"], package) == 0
-    licenses = package_licenses(read_manifest(package))
-    (package / "LICENSES.md").write_text(licenses, encoding="utf-8")
-    program = """
-import sys
-from pathlib import Path
-from rich.console import Console
-from jfinteb.build.push import push
-push(Path(sys.argv[1]), sys.argv[2], "v1.0.0", console=Console(stderr=True))
-"""
-    done = run(program, package, REPOSITORY)
-    assert done.returncode == 0, done.stderr
-    loaded = run(LOAD, "v1.0.0", *configs(package))
-    assert loaded.returncode == 0, loaded.stderr[-3000:]
-    check_loaded(loaded.stdout, package)
+    assert build(data_folder, [task.name for task in tasks], package, public=True) == 0
+    real = "import sys; from jfinteb.build.push import main; sys.exit(main(sys.argv[1:]))"
+    done = run(real, package, "--to", REPOSITORY, "--tag", "v1.0.0")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert set(configs(package)) == {config for task in tasks for config in task.configs}
+    executables = [sys.executable, os.environ.get("JFINTEB_DATASETS3")]
+    for executable in filter(None, executables):
+        loaded = run(LOAD, "v1.0.0", *configs(package), executable=executable)
+        assert loaded.returncode == 0, loaded.stderr[-3000:]
+        check_loaded(loaded.stdout, package)
 
 
 # What is refused before the hub is asked for anything.
@@ -333,10 +259,8 @@ def test_nothing_to_refuse(ready: Path) -> None:
 def test_rows_that_may_not_be_redistributed(sample_package: Path) -> None:
     refused(
         sample_package,
-        "LICENSES.md is missing",
         "jafin: its rows may not be redistributed (licence unknown)",
         "multifin_ja: its rows may not be redistributed (licence cc-by-nc-4.0)",
-        "no LICENSES.md",
     )
 
 

@@ -14,18 +14,23 @@ import pytest
 
 from jfinteb.build.recipe import tables_of
 from jfinteb.build.sources import PARSERS
-from jfinteb.build.sources.files import SourceFolder, json_lines
+from jfinteb.build.sources.files import SourceFolder
+from jfinteb.build.sources.lines import json_lines
 from jfinteb.loaders.errors import DataError, JfintebError, UnavailableError
 from jfinteb.loaders.task import SourceFile, Task, get_task
 
 ZIP = "chabsa/chABSA-dataset.zip"
 
 
+def opinion(polarity: str) -> dict[str, Any]:
+    return {"target": "増", "category": "NULL#sales", "polarity": polarity, "from": 0, "to": 1}
+
+
 def report(document: str, *sentences: tuple[str, list[str]]) -> dict[str, Any]:
     return {
         "header": {"document_id": document, "category33": "化学"},
         "sentences": [
-            {"sentence_id": n, "sentence": text, "opinions": [{"polarity": p} for p in polarities]}
+            {"sentence_id": n, "sentence": text, "opinions": [opinion(p) for p in polarities]}
             for n, (text, polarities) in enumerate(sentences)
         ],
     }
@@ -65,16 +70,23 @@ def test_chabsa_polarities(tmp_path: Path) -> None:
     )
     rows = parse("chabsa", write_zip(tmp_path, {"d/e1_ann.json": made, "d/README": b"x"}))
     assert rows["train"] == rows["validation"] == []
+    first, second = (json.loads(row.pop("opinions")) for row in rows["test"])
+    assert first == [opinion("positive"), opinion("positive")]
+    assert second == [opinion("negative"), opinion("neutral")]
+    of = {"document_id": "E1", "sector": "化学"}
     assert rows["test"] == [
-        {"id": "E1-0", "text": "増収", "label": "positive", "document_id": "E1", "sector": "化学"},
-        {
-            "id": "E1-1",
-            "text": "減収だが横ばい",
-            "label": "negative",
-            "document_id": "E1",
-            "sector": "化学",
-        },
+        {"id": "E1-0", "text": "増収", "label": "positive", **of},
+        {"id": "E1-1", "text": "減収だが横ばい", "label": "negative", **of},
     ]
+
+
+def test_chabsa_opinions_have_one_form_whatever_the_order_of_their_keys(tmp_path: Path) -> None:
+    made = report("E1", ("増収", ["positive"]))
+    made["sentences"][0]["opinions"] = [dict(reversed(opinion("positive").items())) | {"x": 1}]
+    rows = parse("chabsa", write_zip(tmp_path, {"e1_ann.json": made}))
+    assert rows["test"][0]["opinions"] == (
+        '[{"target": "増", "category": "NULL#sales", "polarity": "positive", "from": 0, "to": 1}]'
+    )
 
 
 def test_chabsa_does_not_depend_on_the_order_in_the_zip(tmp_path: Path) -> None:
@@ -147,9 +159,14 @@ def test_chabsa_wrong_json(content: bytes, tmp_path: Path) -> None:
         {"sentences": [{}]},
         {"sentences": ["x"]},
         {"header": {"document_id": "E1"}},
-        {"sentences": [{"sentence_id": 0, "sentence": 5, "opinions": [{"polarity": "positive"}]}]},
-        {"sentences": [{"sentence_id": 0, "sentence": "x", "opinions": [{"polarity": "good"}]}]},
+        {"sentences": [{"sentence_id": 0, "sentence": 5, "opinions": [opinion("positive")]}]},
+        {"sentences": [{"sentence_id": 0, "sentence": "x", "opinions": [opinion("good")]}]},
         {"sentences": [{"sentence_id": 0, "sentence": "x", "opinions": [{"polarity": ["x"]}]}]},
+        {
+            "sentences": [
+                {"sentence_id": 0, "sentence": "x", "opinions": [{"polarity": "positive"}]}
+            ]
+        },
     ],
 )
 def test_chabsa_json_of_another_shape(change: dict[str, Any], tmp_path: Path) -> None:
@@ -347,6 +364,20 @@ def test_chabsa_content(package: Path, data_folder: Path) -> None:
         if len(one := sorted({o["polarity"] for o in s["opinions"]} - {"neutral"})) == 1
     }
     assert {(row["document_id"], row["text"], row["label"]) for row in every} == expected
+    for row in every:
+        polarities = set()
+        for one in json.loads(row["opinions"]):
+            assert row["text"][one["from"] : one["to"]] == one["target"]
+            polarities.add(one["polarity"])
+        assert polarities - {"neutral"} == {("negative", "positive")[row["label"]]}
+    annotated = {
+        (r["header"]["document_id"], s["sentence"], len(s["opinions"]))
+        for r in reports
+        for s in r["sentences"]
+    }
+    assert {
+        (r["document_id"], r["text"], len(json.loads(r["opinions"]))) for r in every
+    } <= annotated
 
 
 def test_pfmt_content(package: Path, data_folder: Path) -> None:

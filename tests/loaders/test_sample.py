@@ -25,7 +25,7 @@ from jfinteb.loaders.task import get_task, task_names
 # SHA-256 of the canonical JSON of each task. A change of the sample data must be deliberate: scores
 # in the documentation and in the golden results change with it.
 GOLDEN: dict[str, str] = {
-    "chabsa": "2f782a3a5018cdb926ec385099768c1b93863f1c57190d0914714ccffd424a51",
+    "chabsa": "2205ceefea18647cdfbb2f1401744a957bc176496a13cb85ccf1aa7dbdc6dadb",
     "ews_domain": "1f22f8df71af5e7966febcdd2fe4f5ba7760dc689ab25aa52e296c5d125517e4",
     "ews_horizon": "68e9c95643f4b3b0b864e1b5addc16073cff6f231d841bba6f46d5a07c82d208",
     "ews_reason": "0b9d243dbf07933bb18c9057f4f4ba2b15e866abef7f7c8d573efe29181022fc",
@@ -177,6 +177,14 @@ def test_no_document_of_chabsa_is_in_two_splits() -> None:
     assert sum(map(len, documents)) == len(set.union(*documents))
     sectors = {(row["document_id"], row["sector"]) for part in parts.values() for row in part}
     assert len(sectors) == len(set.union(*documents))
+
+
+def test_opinions_of_chabsa_name_a_target_in_their_sentence() -> None:
+    for part in rows_of("chabsa").values():
+        for row in part:
+            [opinion] = json.loads(row["opinions"])
+            assert row["text"][opinion["from"] : opinion["to"]] == opinion["target"] != ""
+            assert opinion["polarity"] == row["label"]
 
 
 def test_the_order_of_the_labels_changes_nothing() -> None:

@@ -13,10 +13,12 @@ from jfinteb.loaders.errors import DataError
 from jfinteb.loaders.schema import check_relevance, content_digest, features, make_table, verify
 from jfinteb.loaders.task import Split, Task, get_task
 
+REPORT = {"document_id": "E1", "sector": "化学", "opinions": "[]"}
 ROWS = [
-    {"id": "a", "text": "増収", "label": "positive", "document_id": "E1", "sector": "化学"},
-    {"id": "b", "text": "減\n収", "label": "negative", "document_id": "E1", "sector": "化学"},
+    {"id": "a", "text": "増収", "label": "positive", **REPORT},
+    {"id": "b", "text": "減\n収", "label": "negative", **REPORT},
 ]
+COLUMNS = ["id", "text", "label", "document_id", "sector", "opinions"]
 
 
 def chabsa(**split: Any) -> Task:
@@ -44,14 +46,14 @@ def table() -> pa.Table:
 def test_label_ids_are_card_indices(table: pa.Table) -> None:
     assert table.column("label").to_pylist() == [1, 0]
     assert features(chabsa(), "test")["label"].names == ["negative", "positive"]
-    assert list(features(chabsa(), "test")) == ["id", "text", "label", "document_id", "sector"]
+    assert list(features(chabsa(), "test")) == COLUMNS
 
 
 def test_digest_is_sha256_of_json_rows(table: pa.Table) -> None:
     written = (
-        '["id", "text", "label", "document_id", "sector"]'
-        '["a","増収","positive","E1","化学"]\n'
-        '["b","減\\n収","negative","E1","化学"]\n'
+        '["id", "text", "label", "document_id", "sector", "opinions"]'
+        '["a","増収","positive","E1","化学","[]"]\n'
+        '["b","減\\n収","negative","E1","化学","[]"]\n'
     )
     assert content_digest(chabsa(), "test", table) == hashlib.sha256(written.encode()).hexdigest()
 
@@ -71,7 +73,7 @@ def test_digest_does_not_depend_on_storage(table: pa.Table) -> None:
     right = verify(chabsa(), "test", table)
     chunked = pa.concat_tables([table.slice(0, 1), table.slice(1)])
     large = table.cast(pa.schema([(f.name, _large(f.type)) for f in table.schema]))
-    swapped = table.select(["sector", "label", "text", "id", "document_id"])
+    swapped = table.select(["sector", "label", "text", "opinions", "id", "document_id"])
     assert [verify(chabsa(digest=right), "test", t) for t in (chunked, large, swapped)] == [
         right
     ] * 3
@@ -111,9 +113,9 @@ def test_label_out_of_range(table: pa.Table, label: int) -> None:
 def test_missing_surplus_and_mistyped_columns(table: pa.Table) -> None:
     tail = (
         "expected id (string), text (string), label (int64), document_id (string), "
-        "sector (string); rebuild the package"
+        "sector (string), opinions (string); rebuild the package"
     )
-    lacking = fault(table.drop_columns(["sector", "document_id"]))
+    lacking = fault(table.drop_columns(["sector", "document_id", "opinions"]))
     assert (
         lacking == f"chabsa/test: found columns id (string), text (string), label (int64), {tail}"
     )

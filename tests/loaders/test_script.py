@@ -63,13 +63,11 @@ def run_load_all(package: Path, python: Any, **options: Any) -> None:
     check_loaded(done.stdout, package)
 
 
-def test_load_dataset_synthetic(synthetic_package: Path, python: Any) -> None:
-    run_load_all(synthetic_package, python)
-
-
-def test_load_dataset_real(package: Path, python: Any) -> None:
-    assert len(configs(package)) == 14
-    run_load_all(package, python)
+def test_load_dataset_every_config(every_package: Path, python: Any) -> None:
+    if os.environ.get("JFINTEB_DATA"):  # 13 tasks, 4 of them with a corpus, and as many clean
+        assert set(configs(every_package)) == set(JFinTEB.builder_configs)
+        assert len(configs(every_package)) == 34
+    run_load_all(every_package, python)
 
 
 def built(config: str, data: Path | str, cache: Path) -> Any:
@@ -97,11 +95,18 @@ def test_builder_gives_what_load_gives(
         assert found[split].features == expected.features
 
 
-def test_builder_on_real_data(package: Path, tmp_path: Path) -> None:
-    found = built("chabsa", package, tmp_path)
-    for split, part in load("chabsa", data=package).items():
+def test_builder_on_real_data(data_folder: Path, every_package: Path, tmp_path: Path) -> None:
+    found = built("chabsa", every_package, tmp_path)
+    for split, part in load("chabsa", data=every_package).items():
         assert found[split].to_list() == part.to_list()
         assert found[split].features["label"].names == ["negative", "positive"]
+
+
+def test_opinions_come_as_json(data_folder: Path, every_package: Path, tmp_path: Path) -> None:
+    for row in built("chabsa", every_package, tmp_path)["test"].select(range(20)):
+        opinions = json.loads(row["opinions"])
+        assert {opinion["polarity"] for opinion in opinions} <= {"positive", "negative", "neutral"}
+        assert all(row["text"][o["from"] : o["to"]] == o["target"] for o in opinions)
 
 
 def test_builder_on_the_sample(tmp_path: Path) -> None:
@@ -209,9 +214,5 @@ print(found["test"].features["label"].names)
     ]
 
 
-def test_package_with_datasets_3(datasets3: str, synthetic_package: Path, python: Any) -> None:
-    run_load_all(synthetic_package, python, executable=datasets3)
-
-
-def test_real_package_with_datasets_3(datasets3: str, package: Path, python: Any) -> None:
-    run_load_all(package, python, executable=datasets3)
+def test_every_config_with_datasets_3(datasets3: str, every_package: Path, python: Any) -> None:
+    run_load_all(every_package, python, executable=datasets3)
