@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _HITS = (1, 3, 5, 10)
+_SPLITS = ("validation", "test")
 
 
 def run(
@@ -41,23 +42,24 @@ def run(
         DataError: a split whose queries have no relevant document at all.
     """
     documents = tables[CORPUS].column("docid").to_pylist()
-
-    def search(split: str, similarity: str) -> tuple[list[list[str]], list[list[str]]]:
-        queries = tables[split].column("id").to_pylist()
-        relevant = tables[split].column("relevant_docs").to_pylist()
+    ids = {split: tables[split].column("id").to_pylist() for split in _SPLITS}
+    gold = {split: tables[split].column("relevant_docs").to_pylist() for split in _SPLITS}
+    for split, relevant in gold.items():
         if not any(relevant):
             raise DataError(f"{task.name}/{split}: no query has a relevant document")
-        pair = (vectors[split], vectors[CORPUS])
-        return rank(*pair, queries, documents, similarity, K), relevant
 
-    validation = {name: _scores(*search("validation", name)) for name in SIMILARITIES}
+    def search(split: str, similarity: str) -> list[list[str]]:
+        return rank(vectors[split], vectors[CORPUS], ids[split], documents, similarity, K)
+
+    validation = {
+        name: _scores(search("validation", name), gold["validation"]) for name in SIMILARITIES
+    }
     chosen = choose(validation, task.metric)
-    ranked, relevant = search("test", chosen)
+    ranked, relevant = search("test", chosen), gold["test"]
     scores = _scores(ranked, relevant)
     each = per_query(ranked, relevant, K)
-    table = tables["test"]
     top = ceiling(
-        table.column("query").to_pylist(),
+        tables["test"].column("query").to_pylist(),
         relevant,
         dict(zip(documents, tables[CORPUS].column("text").to_pylist(), strict=True)),
     )
@@ -69,9 +71,7 @@ def run(
         validation=validation,
         predictions=[
             {"id": i, "reference": docs, "prediction": found, task.metric: value}
-            for i, docs, found, value in zip(
-                table.column("id").to_pylist(), relevant, ranked, each, strict=True
-            )
+            for i, docs, found, value in zip(ids["test"], relevant, ranked, each, strict=True)
         ],
         interval=bootstrap([value for value in each if value is not None]),
         ceiling=top if top < 1 else None,

@@ -135,6 +135,41 @@ def test_two_neighbours_that_disagree_give_the_lower_label() -> None:
         assert model.predict(near_one).tolist() == [expected]
 
 
+@pytest.mark.parametrize("power", [83, 40, -45, -100])
+def test_knn_sees_directions_at_any_length(power: int) -> None:
+    """float32 squares overflow at 2^64, and scikit-learn has lengths below 2^-19 be zero."""
+    labels, vectors = noisy(5, 0.5)
+    model = classification.SETTINGS["knn_k2_cosine"]()
+    plain = model.fit(vectors["train"], labels["train"]).predict(vectors["test"])
+    expected = KNeighborsClassifier(n_neighbors=2, metric="cosine")
+    expected.fit(vectors["train"].astype(np.float64), labels["train"])
+    assert plain.tolist() == expected.predict(vectors["test"].astype(np.float64)).tolist()
+    random = np.random.default_rng(1)
+    turned = {
+        n: np.ldexp(v, power * random.integers(0, 2, (len(v), 1))) for n, v in vectors.items()
+    }
+    assert model.fit(turned["train"], labels["train"]).predict(turned["test"]).tolist() == (
+        plain.tolist()
+    )
+
+
+def test_knn_neighbours_at_random_lengths_are_those_of_float64() -> None:
+    random = np.random.default_rng(6)
+    train, test = random.normal(size=(400, 30)), random.normal(size=(200, 30))
+    train *= 10 ** random.uniform(-35, 35, (400, 1))
+    test *= 10 ** random.uniform(-35, 35, (200, 1))
+    train, test = train.astype(np.float32), test.astype(np.float32)
+    labels = random.integers(0, 9, 400)
+    one, other = (
+        v / np.linalg.norm(v, axis=1, keepdims=True)
+        for v in (test.astype("f8"), train.astype("f8"))
+    )
+    nearest = np.argsort(-one @ other.T, axis=1)[:, :2]
+    expected = labels[nearest].min(axis=1)  # two votes: equal, or the lower label
+    model = classification.SETTINGS["knn_k2_cosine"]().fit(train, labels)
+    assert model.predict(test).tolist() == expected.tolist()
+
+
 def test_one_label_in_train_is_an_error() -> None:
     labels = {"train": [1, 1, 1], "validation": [0, 1], "test": [0, 1]}
     vectors = {name: blobs(y, 0.1, 1) for name, y in labels.items()}

@@ -13,7 +13,7 @@ from sklearn.metrics import f1_score
 from jfinteb.eval import stats
 from jfinteb.eval.stats import bootstrap, bootstrap_macro_f1
 
-Score = Callable[[Any], float]
+Score = Callable[[Any], Any]
 
 
 def test_rows_that_agree_leave_no_doubt() -> None:
@@ -44,7 +44,7 @@ def test_the_interval_of_macro_f1_holds_the_score(accuracy: float) -> None:
 def test_each_resample_scores_as_scikit_learn_scores_it(monkeypatch: pytest.MonkeyPatch) -> None:
     scorers: list[Score] = []
 
-    def keep(n: int, score: Score) -> stats.Interval:
+    def keep(n: int, score: Score, **width: int) -> stats.Interval:
         scorers.append(score)
         return stats.Interval(0.0, 1.0)
 
@@ -54,19 +54,38 @@ def test_each_resample_scores_as_scikit_learn_scores_it(monkeypatch: pytest.Monk
     true = random.choice([0, 1, 2, 4, 5, 6, 7], 30)
     guess = np.where(random.random(30) < 0.5, true, 8)
     bootstrap_macro_f1(true.tolist(), guess.tolist())
-    for _ in range(50):
-        rows = random.integers(0, 30, 30)
-        assert scorers[0](rows) == pytest.approx(
-            f1_score(true[rows], guess[rows], average="macro"), abs=1e-12
-        )
+    rows = random.integers(0, 30, (50, 30))
+    expected = [f1_score(true[part], guess[part], average="macro") for part in rows]
+    assert scorers[0](rows) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("numbers", [1, 100, 10**7])
+def test_the_interval_one_resample_at_a_time(numbers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many are scored at once: rows drawn in turn with seed 0, scikit-learn's F1."""
+    random = np.random.default_rng(8)
+    true = random.integers(0, 3, 20)
+    guess = np.where(random.random(20) < 0.6, true, random.integers(0, 3, 20))
+    values = random.uniform(size=20)
+    draw = np.random.default_rng(0)
+    rows = [draw.integers(0, 20, 20) for _ in range(1000)]
+    monkeypatch.setattr(stats, "_NUMBERS", numbers)
+    for interval, scores in (
+        (
+            bootstrap_macro_f1(true.tolist(), guess.tolist()),
+            [f1_score(true[part], guess[part], average="macro") for part in rows],
+        ),
+        (bootstrap(values.tolist()), [math.fsum(values[part]) / 20 for part in rows]),
+    ):
+        low, high = np.percentile(scores, [2.5, 97.5])
+        assert (interval.low, interval.high) == pytest.approx((low, high), abs=1e-12)
 
 
 def test_case_24_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        stats,
-        "_interval",
-        lambda n, score: stats.Interval(score(np.arange(n)), score(np.arange(n))),
-    )
+    def whole(n: int, score: Score, **width: int) -> stats.Interval:
+        (value,) = score(np.arange(n)[None])
+        return stats.Interval(value, value)
+
+    monkeypatch.setattr(stats, "_interval", whole)
     assert bootstrap_macro_f1([0, 1, 0, 3], [0, 1, 2, 2]).low == pytest.approx(5 / 12)
 
 
