@@ -38,8 +38,11 @@ def plain_labels(values: Iterable[Any], side: str) -> list[Label]:
         raise TypeError(
             f"{side} is {values!r:.60} ({type(values).__name__}); expected a list: give labels"
         )
+    given = values.tolist() if hasattr(values, "tolist") else list(values)
+    if set(map(type, given)) in ({int}, {str}):
+        return given
     labels: list[Label] = []
-    for row, value in enumerate(values.tolist() if hasattr(values, "tolist") else values):
+    for row, value in enumerate(given):
         if isinstance(value, bool) or not isinstance(value, (str, Integral)):
             raise TypeError(
                 f"{side}[{row}] is {value!r:.60} ({type(value).__name__}); "
