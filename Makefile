@@ -39,7 +39,13 @@ types: $(INSTALLED)
 	for room in build dataset_cards eval loaders; do ln -sfn ../../../$$room .build/types/jfinteb/$$room; done
 	$(BIN)/mypy -p jfinteb.build -p jfinteb.eval -p jfinteb.loaders
 
+# encoding is measured on the model folder that JFINTEB_MODEL names
 bench: $(INSTALLED)
+	@if [ -n "$$JFINTEB_MODEL" ]; then \
+	  $(BIN)/python tests/bench/bench_encode.py --backends transformers,openvino; \
+	else echo "no JFINTEB_MODEL: encoding is not measured"; fi
+	$(BIN)/python tests/bench/bench_score.py
+	$(BIN)/python tests/bench/bench_memory.py
 	$(BIN)/python tests/bench/bench_dump.py
 
 clean:

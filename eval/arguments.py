@@ -93,7 +93,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--truncate-dim",
         type=_dims,
-        metavar="N",
+        metavar="N,N",
         help="keep the first N dimensions; all,256,128 scores each without encoding again",
     )
     how.add_argument("--normalize", action=onoff, help="scale vectors to length 1")

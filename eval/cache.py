@@ -156,6 +156,8 @@ class DiskStore:
                 self._connection = connect(self.path)
                 self._id = self._spec_id()
                 return
+            except OSError as error:
+                raise _unusable(self.path, error) from error
             except sqlite3.DatabaseError as error:
                 if not is_damage(error):
                     raise _unusable(self.path, error) from error
@@ -251,7 +253,7 @@ def _cannot_write(error: sqlite3.Error) -> bool:
     return any(sign in error_name(error) for sign in signs)
 
 
-def _unusable(path: Path, error: sqlite3.Error) -> UsageError:
+def _unusable(path: Path, error: sqlite3.Error | OSError) -> UsageError:
     return UsageError(
         f"cannot use the cache {path} ({error}); give --cache a folder on a local disk, or "
         "--no-cache"

@@ -202,6 +202,8 @@ def describe(path: Path, *, verify: bool = False) -> list[CachedSpec]:
                 count, size = connection.execute(
                     "SELECT count(*), total(length(vector)) FROM vectors WHERE spec = ?", (number,)
                 ).fetchone()
+                if not count:
+                    continue  # looked up by a dry run
                 values = json.loads(spec)
                 damaged = _damaged(connection, number) if verify else None
                 found.append(

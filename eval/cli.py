@@ -26,8 +26,7 @@ examples:
   the embedded baseline on the embedded sample suite: no download, some seconds
     python eval/run.py --model lexical --suite sample
   a model from the hub on the paper's 11 tasks
-    python eval/run.py --model intfloat/multilingual-e5-small \\
-        --prompt "query: " --query-prompt "query: " --document-prompt "passage: "
+    python eval/run.py --model intfloat/multilingual-e5-small
   a model folder on a package that you built yourself, offline
     python eval/run.py --model ./my-model --data hub --tasks ews_domain,pfmt --pooling cls
   what would be run

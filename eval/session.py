@@ -40,12 +40,13 @@ class Session:
 
     Attributes:
         options: of the model; `poolings`, `dims` and `precisions` vary them, each with each.
-        preset: that `options` come from, if any.
+        preset: that `options` come from, if any; `preset_file` where it is the user's own.
         cache: folder of kept vectors; None: nothing is kept.
     """
 
     options: EncoderOptions
     preset: Preset | None
+    preset_file: str | None
     poolings: tuple[str, ...]
     dims: tuple[int | None, ...]
     precisions: tuple[str, ...]
@@ -86,6 +87,7 @@ class Session:
         return cls(
             options=options,
             preset=preset,
+            preset_file=args.preset if (args.preset or "").lower().endswith(".toml") else None,
             poolings=args.compare_poolings or (options.pooling,),
             dims=args.truncate_dim or (options.truncate_dim,),
             precisions=args.precision or ("float32",),
@@ -155,7 +157,12 @@ class Session:
             new = any(run.runner.to_encode(plan) for run, plan in todo)
             if new and kept_only:
                 return None
-            introduce(self.console, runs, self.origin, of_preset(self.preset, self.options))
+            introduce(
+                self.console,
+                runs,
+                self.origin,
+                of_preset(self.preset, self.options, self.preset_file),
+            )
             for failure in failures:
                 self.console.print(
                     f"{failure.task}: failed: {failure.reason}", style="red", markup=False

@@ -62,8 +62,10 @@ def introduce(console: Console, runs: Sequence[Run], origin: Origin, preset: Seq
         console.print(f"{'note':8} {NOTICE}", style="yellow", markup=False)
 
 
-def of_preset(preset: Preset | None, options: EncoderOptions) -> list[str]:
+def of_preset(preset: Preset | None, options: EncoderOptions, named: str | None) -> list[str]:
     """Which preset is used, or might be."""
+    if preset is not None and named is not None:
+        return [f"{preset.id}, from {named}"]
     if preset is not None:
         missing = missing_packages(preset)
         wants = f"; not installed: pip install {' '.join(missing)}" if missing else ""

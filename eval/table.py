@@ -56,9 +56,10 @@ def run_table(
         group = [task for task in tasks if task.kind is kind]
         for task in group:
             table.add_row(*_row(task, results.get(task.name), failed.get(task.name)))
-        if group:
+        if group and whole:
             label = f"{kind} ({group[0].metric})"
-            table.add_row(label, _number(means[kind.value]) if whole else "", style="bold")
+            table.add_row(label, _number(means[kind.value]), style="bold")
+        if group:
             table.add_section()
     if whole:
         table.add_row("average", _number(means["all"]), style="bold")

@@ -36,12 +36,8 @@ def test_every_option_it_names_exists(capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(SystemExit):
         run_main(["--help"])
     known = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
-    known |= {"--source", "--out", "--fetch"}  # of the build command
+    known |= {"--source", "--out", "--fetch", "--since", "--rows-per-label"}  # of the build command
+    known |= {"--local-dir"}  # of hf
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README))
     assert named
     assert named <= known
-
-
-def test_its_links_lead_somewhere() -> None:
-    for target in re.findall(r"\]\((?!https?:|#)([^)]+)\)", README):
-        assert (ROOT / target).exists(), target

@@ -358,6 +358,11 @@ def _notes(options: EncoderOptions, declared: Declared, pooling: str) -> list[st
             f"warning: the model declares prompts ({shown}) and is run with none for "
             f"{', '.join(bare)}"
         )
+    if not declared.prompts and not any(options.prompts.values()):
+        notes.append(
+            "no prompts; models such as E5 and Ruri want some and do not declare them, see "
+            "`jfinteb models`"
+        )
     if options.normalize is None:
         notes.append(
             "vectors scaled to length 1 (the model's Normalize module)"
