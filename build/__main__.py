@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from jfinteb.build.fetch import cache_folder, download_progress, fetch_source
 from jfinteb.build.hub import check_out, write_package
-from jfinteb.build.recipe import tables_of
+from jfinteb.build.recipe import tables_of, unknown_digests
 from jfinteb.build.sources.dumps import dropped
 from jfinteb.build.sources.ews import FEWEST_ROWS
 from jfinteb.build.sources.files import SourceFolder
@@ -53,7 +53,7 @@ _MB = 10**6
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     parser = Parser(prog="python -m jfinteb.build", description=_HELP, epilog=_EXAMPLES)
-    parser.add_argument("--source", type=Path, metavar="DIR", help="folder of raw files")
+    parser.add_argument("--source", type=_folder, metavar="DIR", help="folder of raw files")
     parser.add_argument(
         "--fetch",
         action="store_true",
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--suite", default="all", metavar="NAME", help="default: all")
     parser.add_argument("--tasks", type=names, metavar="A,B", help="only these tasks")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="package folder")
+    parser.add_argument("--out", type=_folder, required=True, metavar="DIR", help="package folder")
     parser.add_argument(
         "--since",
         type=_month,
@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--report",
         action="store_true",
-        help="list which pages of a dump were left out, and why (tasks <task>_dump)",
+        help="list all pages of a dump that were left out, and why (tasks <task>_dump)",
     )
     args = parser.parse_args(argv)
     return guarded(lambda: _build(args))
@@ -108,8 +108,15 @@ def _build(args: argparse.Namespace) -> int:
         return run(source, fetch=partial(fetch_source, progress=progress))
 
 
+def _folder(text: str) -> Path:
+    try:
+        return Path(text).expanduser()  # a shell leaves the ~ of `--out=~/hub` as it is
+    except RuntimeError as error:
+        raise argparse.ArgumentTypeError(f"found {text!r}: {error}") from None
+
+
 def _month(text: str) -> str:
-    match = re.fullmatch(r"(\d{4})-(0[1-9]|1[0-2])", text)
+    match = re.fullmatch(r"(\d{4})-(0[1-9]|1[0-2])", text, re.ASCII)
     if match is None:
         raise argparse.ArgumentTypeError(f"found {text!r}, expected YYYY-MM")
     return match[1] + match[2]
@@ -196,16 +203,12 @@ def build(
             tables[task.name], changes = tables_of(task, folder)
             for reason, count in sorted(changes.items()):
                 console.print(f"{task.name}: {reason}: {count}", markup=False)
-            left_out = dropped(task, folder) if report else None
-            if left_out is not None:
+            if report:
+                left_out = dropped(task, folder) or "no dump, so no pages to report"
                 console.print(f"{task.name}: {left_out}", markup=False)
-            if task.recipe is not None and task.recipe.revision is not None:
-                raw[task.name] = folder.digests(task)
-                console.print(
-                    f"{task.name}: no card knows the files of revision {task.source.revision}; "
-                    "their SHA-256 stand in the package's manifest",
-                    markup=False,
-                )
+            if digests := unknown_digests(task, folder):
+                raw[task.name] = digests
+                console.print(_recorded(task, digests), markup=False)
             progress.advance(bar)
         progress.update(bar, description="write")
         manifest = write_package(out, tables, raw)
@@ -213,6 +216,16 @@ def build(
     total = sum(rows)
     print(f"{out}: wrote {total:,} rows of {len(tables)} tasks; it holds {', '.join(manifest)}")
     return 0
+
+
+def _recorded(task: Task, digests: Mapping[str, str]) -> str:
+    """What to say where the manifest tells of raw files that the card has no checksum of."""
+    of = f" of revision {task.source.revision}" if task.recipe and task.recipe.revision else ""
+    files = ", ".join(f"{path} {digest[:12]}…" for path, digest in digests.items())
+    return (
+        f"{task.name}: no card knows the files{of}; their SHA-256 stand in the package's manifest: "
+        f"{files}"
+    )
 
 
 def _watch(progress: Progress, name: str) -> Callable[[int, int], None]:

@@ -5,32 +5,44 @@ The package is made beside its final name and put there whole; equal rows give e
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
+import os
 import shutil
+import socket
 import tempfile
-from collections.abc import Mapping
-from pathlib import Path
+import time
+from collections.abc import Iterator, Mapping, Set
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-import yaml
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from jfinteb.build.licenses import LICENSES_FILE, package_licenses
-from jfinteb.loaders.errors import UsageError
-from jfinteb.loaders.manifest import MANIFEST, RAW, split_entries
-from jfinteb.loaders.origins import parquet_path
+from jfinteb.build.readme import readme
+from jfinteb.loaders.errors import DataError, JfintebError, UsageError
+from jfinteb.loaders.manifest import (
+    MANIFEST,
+    MARKER,
+    RAW,
+    Manifest,
+    former_package,
+    parse_package,
+    split_entries,
+    work_folders,
+)
+from jfinteb.loaders.origins import Folder, parquet_path
 from jfinteb.loaders.schema import check_relevance, verify
-from jfinteb.loaders.task import CORPUS, Task, get_task
+from jfinteb.loaders.task import CORPUS, Split, Task, get_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["check_out", "write_package"]
 
-_WORK = ".building-"
-_ENTRIES = {MANIFEST, "README.md", LICENSES_FILE, "data"}
+_FILES = {MANIFEST, "README.md", LICENSES_FILE}
+_WAIT = 0.05  # seconds between two looks at a lock that another build has
 Tables = Mapping[str, "pa.Table"]
 Raw = Mapping[str, Mapping[str, str]]
 
@@ -50,32 +62,68 @@ def write_package(
 
     Raises:
         UsageError: `out` is a folder that is not a package, or cannot be written.
-        DataError: rows that do not satisfy their card.
+        DataError: rows that do not satisfy their card, or of a task that stays and whose rows are
+            not those of the manifest.
     """
     out = out.resolve()  # has a name of its own, also where it was given as `.` or as a link
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        # two builds into one package take turns, else the second loses what the first adds
-        with FileLock(_lock_file(out)):
+        with _turn(out):
             return _write_locked(out, tables, raw or {})
     except OSError as error:
         raise UsageError(f"cannot write {out}: {error.strerror or error}") from error
 
 
-def _lock_file(out: Path) -> Path:
-    """A file of this user and package, away from `out`: filelock may leave it behind."""
-    name = hashlib.sha256(f"{Path.home()}\0{out}".encode()).hexdigest()[:16]
-    return Path(tempfile.gettempdir()) / f"jfinteb-{name}.lock"
+@contextmanager
+def _turn(out: Path) -> Iterator[None]:
+    """Builds into one package take turns, else the second loses what the first adds.
+
+    The lock lies beside the package, where every build sees it, whatever its TMPDIR or machine, and
+    is taken away again.
+    """
+    path = out.with_name(f".{out.name}.jfinteb.lock")
+    lock = FileLock(path)
+    while not _take(lock, path):
+        time.sleep(_WAIT)
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # Windows keeps what is open
+            path.unlink()
+        lock.release()
+
+
+def _take(lock: FileLock, path: Path) -> bool:
+    """Try once; a lock on a file that another build has taken away meanwhile is none."""
+    before = _inode(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return False
+    now = _inode(path)
+    if now is not None and before in (None, now):
+        return True
+    lock.release()
+    return False
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return None
 
 
 def _write_locked(out: Path, tables: Mapping[str, Tables], raw: Raw) -> dict[str, Any]:
     _recover(out)
-    manifest = _read_manifest(out)
+    manifest: dict[str, Any] = _read_manifest(out)
     _clear_killed(out)
-    work = Path(tempfile.mkdtemp(prefix=f".{out.name}{_WORK}", dir=out.parent))
+    folder = _work_folder(out)
+    work = folder / "new"
     try:
-        if manifest:
-            shutil.copytree(out / "data", work / "data")
+        work.mkdir()
+        for name in manifest.keys() - tables.keys():
+            _keep_task(out, work, get_task(name), manifest[name])
         for name, splits in tables.items():
             manifest[name] = _write_task(work, get_task(name), splits)
             if name in raw:
@@ -84,10 +132,9 @@ def _write_locked(out: Path, tables: Mapping[str, Tables], raw: Raw) -> dict[str
         _write_text(work / MANIFEST, json.dumps(manifest, indent=2) + "\n")
         _write_text(work / "README.md", readme(manifest, work))
         _write_text(work / LICENSES_FILE, package_licenses(manifest))
-        work.chmod(0o755)
-        _replace(out, work)
+        _replace(out, folder)
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        _discard(out, folder)
     return manifest
 
 
@@ -96,32 +143,54 @@ def check_out(out: Path) -> None:
     _read_manifest(out)
 
 
-def _read_manifest(out: Path) -> dict[str, Any]:
-    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
-        return {}
+def _read_manifest(out: Path) -> Manifest:
     try:
-        manifest: dict[str, Any] = json.loads((out / MANIFEST).read_text(encoding="utf-8"))
-        if not isinstance(manifest, dict) or not manifest:
-            raise ValueError("its manifest names no task")
+        if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+            return {}
+        manifest = parse_package(out / MANIFEST)
         known = {
-            out / parquet_path(get_task(name), split)
-            for name in manifest
-            for split in split_entries(manifest[name])
+            parquet_path(get_task(name), split)
+            for name, entry in manifest.items()
+            for split in split_entries(entry)
         }
-        files = {path for path in (out / "data").rglob("*") if not path.is_dir()}
-        foreign = sorted(
-            {entry.name for entry in out.iterdir()} - _ENTRIES
-            | {str(path.relative_to(out)) for path in files - known}
-        )
-        if foreign or not all(
-            set(get_task(name).splits) == set(split_entries(manifest[name])) for name in manifest
-        ):
-            raise ValueError(f"it holds {', '.join(foreign) or 'another manifest'}")
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError, UsageError) as error:
+        foreign = sorted(_foreign(out, known | _FILES))
+        if foreign:
+            raise ValueError(f"it holds {', '.join(map(repr, foreign[:5]))}")
+    except (OSError, ValueError) as error:
         raise UsageError(
             f"{out} exists and is no jfinteb package ({error}); give --out another folder"
         ) from error
     return manifest
+
+
+def _foreign(out: Path, files: Set[str]) -> Iterator[str]:
+    """What a folder holds beside these files and their folders; a link is always foreign."""
+    folders = {parent.as_posix() for name in files for parent in PurePosixPath(name).parents}
+    for root, names, others in os.walk(out):  # follows no links
+        for name in [*names, *others]:
+            path = Path(root, name)
+            inside = path.relative_to(out).as_posix()
+            fits = inside in folders if path.is_dir() else inside in files and path.is_file()
+            if path.is_symlink() or not fits:
+                yield inside
+
+
+def _keep_task(out: Path, work: Path, task: Task, entry: Mapping[str, Any]) -> None:
+    """Copy the files of a task that stays, if they still are what its manifest says."""
+    built = {
+        split: Split(rows=told["rows"], digest=told["digest"])
+        for split, told in split_entries(entry).items()
+    }
+    for split in task.splits:
+        name = parquet_path(task, split)
+        try:
+            verify(replace(task, splits=built), split, Folder(out).table(task, split))
+        except JfintebError as error:
+            raise DataError(
+                f"{out}: {task.name}/{split} is not what its manifest says; build {task.name} again"
+            ) from error
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(out / name, work / name)
 
 
 def _write_task(work: Path, task: Task, splits: Tables) -> dict[str, Any]:
@@ -139,102 +208,66 @@ def _write_task(work: Path, task: Task, splits: Tables) -> dict[str, Any]:
     return entry
 
 
-def _old(out: Path) -> Path:
-    return out.with_name(f".{out.name}.old")
-
-
 def _recover(out: Path) -> None:
     """Put the former package back where a build was killed between its two renames."""
-    if _old(out).exists() and not out.exists():
-        _old(out).replace(out)
+    former = former_package(out)
+    if former is not None:
+        former.replace(out)
+
+
+def _work_folder(out: Path) -> Path:
+    """A new folder beside `out`, marked as ours and with who works in it."""
+    folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.building-", dir=out.parent))
+    owner = {"pid": os.getpid(), "host": socket.gethostname()}
+    try:
+        _write_text(folder / MARKER, json.dumps(owner) + "\n")
+    except OSError:
+        _discard(out, folder)
+        raise
+    return folder
 
 
 def _clear_killed(out: Path) -> None:
-    """Delete what builds into `out` left half done when they were killed; none is at work now."""
-    left = re.compile(re.escape(f".{out.name}{_WORK}") + r"[a-z0-9_]{8}")  # as mkdtemp names them
-    for path in out.parent.iterdir():
-        if left.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
+    """Delete what builds into `out` left half done when they were killed."""
+    for folder in work_folders(out):
+        if _is_dead(folder / MARKER):
+            _discard(out, folder)
 
 
-def _replace(out: Path, work: Path) -> None:
-    old = _old(out)
+def _is_dead(marker: Path) -> bool:
+    """Whether the process that made a work folder is gone, as far as this machine can tell."""
+    try:
+        owner = json.loads(marker.read_text(encoding="utf-8"))
+        if owner["host"] != socket.gethostname():
+            return False
+        if os.name == "nt":
+            return True  # there is no such question; the lock says that none is at work
+        os.kill(int(owner["pid"]), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, ValueError, LookupError, TypeError, OverflowError, RecursionError):
+        return False
+    return False
+
+
+def _replace(out: Path, folder: Path) -> None:
     if out.exists():
-        shutil.rmtree(old, ignore_errors=True)
-        out.replace(old)
-    work.replace(out)
-    shutil.rmtree(old, ignore_errors=True)
+        out.replace(folder / "old")
+    (folder / "new").replace(out)
+
+
+def _discard(out: Path, folder: Path) -> None:
+    """Delete a work folder, its marker last; a former package without successor goes back."""
+    old = folder / "old"
+    if old.exists() and not out.exists():
+        old.replace(out)
+    for path in (folder / "new", old):
+        shutil.rmtree(path, ignore_errors=True)
+    with suppress(OSError):  # something else in it, or it cannot be deleted: it stays
+        if {path.name for path in folder.iterdir()} <= {MARKER}:
+            (folder / MARKER).unlink(missing_ok=True)
+            folder.rmdir()
 
 
 def _write_text(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8", newline="\n")
-
-
-def readme(manifest: Mapping[str, Any], root: Path) -> str:
-    """The package's README: `configs:` and `dataset_info:` from the cards, then their prose."""
-    tasks = [get_task(name) for name in manifest]
-    front = {
-        "pretty_name": "JFinTEB: Japanese Financial Text Embedding Benchmark",
-        "language": ["ja"],
-        "license": sorted({task.license for task in tasks}),
-        "tags": ["embeddings", "finance", "japanese"],
-        "configs": [
-            {
-                "config_name": config,
-                "data_files": [{"split": s, "path": parquet_path(task, s)} for s in splits],
-            }
-            for task in tasks
-            for config, splits in task.configs.items()
-        ],
-        "dataset_info": [
-            _dataset_info(task, config, splits, manifest[task.name], root)
-            for task in tasks
-            for config, splits in task.configs.items()
-        ],
-    }
-    head = yaml.safe_dump(front, allow_unicode=True, sort_keys=False, width=1000)
-    rows = [
-        f"| `{t.name}` | {t.kind} | {len(t.labels) or '–'} | {t.metric} | {t.license} | "
-        + " / ".join(f"{manifest[t.name][s]['rows']:,}" for s in t.splits)
-        + " |"
-        for t in tasks
-    ]
-    table = "| task | kind | labels | metric | licence | rows (" + (
-        "train / validation / test, or validation / test / corpus) |\n|---|---|---|---|---|---|\n"
-    )
-    cards = "\n\n".join(f"# {t.pretty_name}\n\n{_lower(t.body)}" for t in tasks)
-    return (
-        f"---\n{head}---\n\n# JFinTEB\n\nJapanese Financial Text Embedding Benchmark "
-        '(arXiv 2604.15882). `load_dataset("retarfi/jfinteb", "<task>")` loads a task; the '
-        "documents of a retrieval task are the config `<task>-corpus`.\n\n"
-        f"{table}" + "\n".join(rows) + f"\n\n{cards}"
-    )
-
-
-def _lower(body: str) -> str:
-    lines = body.splitlines()
-    return "\n".join(f"#{line}" if line.startswith("#") else line for line in lines)
-
-
-def _dataset_info(
-    task: Task, config: str, splits: tuple[str, ...], entry: Mapping[str, Any], root: Path
-) -> dict[str, Any]:
-    columns = []
-    for column in task.columns_of(splits[0]):
-        feature: dict[str, Any] = {"name": column, "dtype": "string"}
-        if column == "label":
-            names = {str(i): label for i, label in enumerate(task.labels)}
-            feature["dtype"] = {"class_label": {"names": names}}
-        elif column == "relevant_docs":
-            feature = {"name": column, "sequence": "string"}
-        columns.append(feature)
-    sizes = {split: (root / parquet_path(task, split)).stat().st_size for split in splits}
-    return {
-        "config_name": config,
-        "features": columns,
-        "splits": [
-            {"name": s, "num_bytes": sizes[s], "num_examples": entry[s]["rows"]} for s in splits
-        ],
-        "download_size": sum(sizes.values()),
-        "dataset_size": sum(sizes.values()),
-    }

@@ -93,10 +93,12 @@ def _upload(package: Path, files: list[str], repository: str, tag: str, private:
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError
 
+    sent = False
     try:
         api = HfApi()
         api.create_repo(repository, repo_type="dataset", private=private, exist_ok=True)
         _check_repository(api, repository, tag, private)
+        sent = True  # from here on, some of it may be there
         commit = api.upload_folder(
             repo_id=repository,
             repo_type="dataset",
@@ -111,9 +113,9 @@ def _upload(package: Path, files: list[str], repository: str, tag: str, private:
     except HfHubHTTPError as error:
         status = error.response.status_code
         hint = "; log in with `hf auth login` or set HF_TOKEN" if status in (401, 403) else ""
+        done = "what was sent has no tag yet, run it again" if sent else "nothing was sent"
         raise UnavailableError(
-            f"cannot push to {repository}: {type(error).__name__}, HTTP {status}{hint}; what was "
-            "sent has no tag yet, run it again"
+            f"cannot push to {repository}: {type(error).__name__}, HTTP {status}{hint}; {done}"
         ) from error
     except ValueError as error:  # how the client tells what the hub says of the README
         raise DataError(f"{repository}: the hub refuses the package: {error}") from error

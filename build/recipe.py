@@ -16,7 +16,7 @@ from jfinteb.loaders.task import Task, get_task
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["rows_of", "tables_of"]
+__all__ = ["rows_of", "tables_of", "unknown_digests"]
 
 Rows = Mapping[str, list[dict[str, Any]]]
 
@@ -49,6 +49,21 @@ def rows_of(task: Task, folder: SourceFolder) -> tuple[Rows, Counter[str]]:
             f"{task.source.url}"
         )
     return _parse(chosen, folder), Counter()
+
+
+def unknown_digests(task: Task, folder: SourceFolder) -> dict[str, str]:
+    """SHA-256 of a task's raw files where the card does not settle what they are; else nothing.
+
+    The card does where each file has a checksum and each split a digest.
+    """
+    clean = task.recipe is not None and task.recipe.name == "clean"
+    chosen = folder.choose(get_task(task.recipe.base) if task.recipe and clean else task)
+    if chosen is None:
+        return {}
+    files, splits = chosen.source.files.values(), task.splits.values()
+    if all(file.sha256 for file in files) and all(split.digest for split in splits):
+        return {}
+    return folder.digests(chosen)
 
 
 def _parse(task: Task, folder: SourceFolder) -> Rows:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,13 @@ from jfinteb.build.vocabulary import validate, validate_front
 from jfinteb.loaders.card import read_front_matter
 from jfinteb.loaders.data import load_tables
 from jfinteb.loaders.errors import DataError, JfintebError, UsageError
-from jfinteb.loaders.manifest import MANIFEST, split_entries
+from jfinteb.loaders.manifest import MANIFEST, RAW, Manifest, former_package, parse_package
 from jfinteb.loaders.origins import Folder, parquet_path
 from jfinteb.loaders.task import Task, get_task
 
 __all__ = ["audit_errors", "faults", "files_of", "read_manifest"]
 
 README = "README.md"
-Manifest = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 
 def read_manifest(package: Path) -> Manifest:
@@ -29,21 +27,14 @@ def read_manifest(package: Path) -> Manifest:
         UsageError: no package folder, or not one of known tasks.
     """
     try:
-        manifest: Manifest = json.loads((package / MANIFEST).read_text(encoding="utf-8"))
-        for name, splits in manifest.items():
-            entries = split_entries(splits)
-            if set(entries) != set(get_task(name).splits):
-                raise ValueError(f"{name} has other splits than its card")
-            for entry in entries.values():
-                entry["rows"], entry["digest"]
-        if not manifest:
-            raise ValueError("it names no task")
-    except (OSError, ValueError, TypeError, LookupError, AttributeError, UsageError) as error:
+        return parse_package(package / MANIFEST)
+    except ValueError as error:
+        kept = former_package(package.absolute())
+        hint = f"; a build that was killed keeps the former one in {kept}" if kept else ""
         raise UsageError(
             f"{package} is no package ({error}); expected a folder that python -m jfinteb.build "
-            "wrote"
+            f"wrote{hint}"
         ) from error
-    return manifest
 
 
 def files_of(manifest: Manifest) -> set[str]:
@@ -65,6 +56,7 @@ def faults(package: Path, manifest: Manifest) -> list[str]:
             if not task.redistributable
         ),
         *(fault for task in tasks for fault in _rows(package, task, manifest[task.name])),
+        *(fault for task in tasks for fault in _raw(task, manifest[task.name])),
         *validate(tasks),
         *_readme(package, tasks, manifest),
         *check_licenses(package, manifest),
@@ -85,7 +77,11 @@ def audit_errors(package: Path) -> list[str]:
 
 def _files(package: Path, manifest: Manifest) -> list[str]:
     """Files that are missing, and files that would be published by mistake."""
-    found = {p.relative_to(package).as_posix() for p in package.rglob("*") if not p.is_dir()}
+    found = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*")
+        if path.is_symlink() or not path.is_dir()
+    }
     expected = files_of(manifest)
     return [
         *(f"{name} is missing; build the package again" for name in sorted(expected - found)),
@@ -105,6 +101,13 @@ def _rows(package: Path, task: Task, entry: Mapping[str, Mapping[str, Any]]) -> 
         for split, table in tables.items()
         if (table.num_rows, digests[split]) != (entry[split]["rows"], entry[split]["digest"])
     ]
+
+
+def _raw(task: Task, entry: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """A release that no card pins is told by the checksums of its files in the manifest."""
+    if task.recipe is None or task.recipe.revision is None or RAW in entry:
+        return []
+    return [f"{task.name}: the manifest lacks the checksums of its raw files; build it again"]
 
 
 def _readme(package: Path, tasks: list[Task], manifest: Manifest) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
@@ -20,7 +21,7 @@ from jfinteb.loaders.origins import (
     parquet_path,
 )
 from jfinteb.loaders.schema import check_relevance, features, verify
-from jfinteb.loaders.task import CORPUS, Kind, Task, get_task
+from jfinteb.loaders.task import CORPUS, Kind, Split, Task, get_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,7 +71,17 @@ def load(
     task = get_task(task) if isinstance(task, str) else task
     if split is not None and split not in task.splits:
         raise UsageError(f"{task.name} has no split {split!r}; splits: {', '.join(task.splits)}")
-    tables, _ = load_tables(task, open_origin(data), None if split is None else (split,))
+    origin = open_origin(data)
+    wanted = tuple(task.splits) if split is None else (split,)
+    promised = _with_promises(task, origin)
+    tables, _ = _read(promised, origin, wanted)
+    unknown = [name for name in wanted if promised.splits[name].digest is None]
+    if origin.declared and unknown:
+        warnings.warn(
+            f"{task.name} ({', '.join(unknown)}): rows not verified, neither the card nor a "
+            f"manifest in {origin.name} has their digest",
+            stacklevel=2,
+        )
     loaded = {
         name: Dataset.from_dict(
             table.select(task.columns_of(name)).to_pydict(), features=features(task, name)
@@ -89,11 +100,19 @@ def load_tables(
         UnavailableError, DataError: as `load`.
     """
     wanted = tuple(task.splits) if splits is None else splits
-    task = _with_promises(task, origin)
+    return _read(_with_promises(task, origin), origin, wanted)
+
+
+def _read(
+    task: Task, origin: Origin, wanted: tuple[str, ...]
+) -> tuple[dict[str, pa.Table], dict[str, str]]:
     tables = {split: origin.table(task, split) for split in wanted}
     digests = {s: verify(task, s, t, declared=origin.declared) for s, t in tables.items()}
     if task.kind is Kind.RETRIEVAL and wanted != (CORPUS,):
-        corpus = tables[CORPUS] if CORPUS in tables else origin.table(task, CORPUS)
+        corpus = tables.get(CORPUS)
+        if corpus is None:
+            corpus = origin.table(task, CORPUS)
+            verify(task, CORPUS, corpus, declared=origin.declared)
         for split, table in tables.items():
             check_relevance(task, split, table, corpus)
     return tables, digests
@@ -113,5 +132,12 @@ def _with_promises(task: Task, origin: Origin) -> Task:
     if path is None:
         return task
     built = splits_in(path, task.name)
-    splits = {s: split if split.digest else built.get(s, split) for s, split in task.splits.items()}
+    splits = {s: _promise(split, built.get(s)) for s, split in task.splits.items()}
     return replace(task, splits=splits)
+
+
+def _promise(card: Split, built: Split | None) -> Split:
+    """What the card says of a split, and what the manifest says where the card is silent."""
+    if built is None or card.digest is not None:
+        return card
+    return Split(rows=built.rows if card.rows is None else card.rows, digest=built.digest)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from jfinteb.loaders import sample
 from jfinteb.loaders.errors import DataError, UnavailableError, UsageError
-from jfinteb.loaders.manifest import MANIFEST
+from jfinteb.loaders.manifest import MANIFEST, former_package
 from jfinteb.loaders.schema import make_table
 from jfinteb.loaders.task import Task
 
@@ -193,6 +193,12 @@ def open_origin(data: str | Path | None = None) -> Origin:
     text = str(data) if data is not None else HUB_REPOSITORY
     if Path(text).is_dir():
         return Folder(Path(text).resolve())
+    kept = former_package(Path(text).absolute())
+    if kept is not None:
+        raise UsageError(
+            f"no folder {text!r}; a build that was killed keeps the former one in {kept}: build "
+            "again, or move it back"
+        )
     repository, _, revision = text.partition("@")
     if isinstance(data, Path) or repository.count("/") != 1 or text.startswith((".", "/", "~")):
         raise UsageError(

@@ -46,6 +46,8 @@ def findings(
         if lacking:
             note = f"{len(labels) - len(lacking)} of {len(labels)} labels are there"
             yield finding(Check.MISSING_LABEL, split, lacking, note)
+        if rows.relevant and not any(rows.relevant):
+            yield finding(Check.NOTHING_RELEVANT, split, note=f"of {len(rows.ids)} queries")
         flags = {
             **_row_flags(rows),
             **_label_flags(rows, several),

@@ -1,8 +1,9 @@
 """Audit a package: what is in it, and what is wrong with it.
 
 The package is read as it stands, whether or not it satisfies its cards. How things are counted is
-said where they are: flaws in `findings.Check`, numbers in `measures`, what is the same text and
-what is empty in `rows`, the ceiling of retrieval in `jfinteb.loaders.ceiling`.
+said where they are: flaws in `findings.Check`, what card and manifest tell in `promises`, numbers
+in `measures`, what is the same text and what is empty in `rows`, the ceiling of retrieval in
+`jfinteb.loaders.ceiling`.
 """
 
 from __future__ import annotations
@@ -12,24 +13,31 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jfinteb.build.audit.checks import findings
 from jfinteb.build.audit.findings import Check, Finding, Severity, declare, finding
 from jfinteb.build.audit.measures import Repeats, SplitAudit, Tokenizer, measure, repeats
+from jfinteb.build.audit.promises import promises
 from jfinteb.build.audit.rows import Rows, read_rows
 from jfinteb.build.audit.table import print_audits
 from jfinteb.loaders.cli import Parser, guarded, names
 from jfinteb.loaders.errors import DataError, UnavailableError, UsageError
 from jfinteb.loaders.files import write_whole
+from jfinteb.loaders.manifest import former_package
 from jfinteb.loaders.origins import Folder, parquet_path
 from jfinteb.loaders.task import CORPUS, Task, find_task, get_task, task_names
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["TaskAudit", "audit", "main"]
 
 _HELP = """\
 Audit a package folder: rows, labels, repeated, contradictory and leaking texts, lengths, ceilings.
 
-Rows are read as they stand, also where they are not what the cards declare.
+Rows are read as they stand. Where their number or content is not what the cards and the package's
+manifest declare, or no manifest tells of them, that is an error.
 """
 _EXAMPLES = """\
 examples:
@@ -80,8 +88,10 @@ def audit(
         UnavailableError: the folder holds nothing of a task that was asked for, or of any.
     """
     if not package.is_dir():
+        kept = former_package(package.absolute())
+        hint = f"; a build that was killed keeps the former one in {kept}" if kept else ""
         raise UsageError(
-            f"no folder {package}; expected a package, as python -m jfinteb.build writes it"
+            f"no folder {package}; expected a package, as python -m jfinteb.build writes it{hint}"
         )
     have, _ = _contents(package)
     wanted = have if tasks is None else [get_task(name).name for name in tasks]
@@ -109,10 +119,13 @@ def _contents(package: Path) -> tuple[list[str], list[str]]:
 
 def _audit(task: Task, folder: Folder, tokenizer: Tokenizer | None) -> TaskAudit:
     splits: dict[str, Rows] = {}
+    tables: dict[str, pa.Table] = {}
     found: list[Finding] = []
     for split in task.splits:
         try:
-            splits[split] = read_rows(task, split, folder.table(task, split))
+            table = folder.table(task, split)
+            splits[split] = read_rows(task, split, table)
+            tables[split] = table
         except UnavailableError:
             missing = f"no {parquet_path(task, split)}"
             found.append(finding(Check.MISSING_SPLIT, split, note=missing))
@@ -120,6 +133,7 @@ def _audit(task: Task, folder: Folder, tokenizer: Tokenizer | None) -> TaskAudit
             found.append(finding(Check.REFUSED, split, note=str(error)))
     corpus = splits.get(CORPUS)
     texts = {split: rows for split, rows in splits.items() if split != CORPUS}
+    found.extend(promises(task, folder, tables))
     found.extend(findings(texts, task.labels, corpus))
     return TaskAudit(
         task=task.name,

@@ -26,6 +26,9 @@ class Check(str, Enum):
 
     MISSING_SPLIT = "missing_split"  # no file of the split; counts 1
     REFUSED = "refused"  # no parquet, or other columns or types than the card's; counts 1
+    NO_MANIFEST = "no_manifest"  # the package's manifest does not tell of the split; counts 1
+    ROW_COUNT = "row_count"  # other than the card's or the manifest's; counts 1
+    CHANGED_ROWS = "changed_rows"  # a content digest other than the card's or manifest's; counts 1
     EMPTY_SPLIT = "empty_split"  # no rows; counts 1
     EMPTY_CELL = "empty_cell"  # a null in any column
     DUPLICATE_ID = "duplicate_id"  # the second and later rows of an id
@@ -36,6 +39,7 @@ class Check(str, Enum):
     CONTRADICTION = "contradiction"  # the same text has another label, in this or another split
     LEAK = "leak"  # the same text stands in train
     MISSING_RELEVANT = "missing_relevant"  # queries with a relevant id that the corpus lacks
+    NOTHING_RELEVANT = "nothing_relevant"  # no query of the split has one; counts 1
     NO_RELEVANT = "no_relevant"  # queries without relevant documents
     SHARED_TEXT = "shared_text"  # the same text stands in an earlier split, and not in train
     DUPLICATE_TEXT = "duplicate_text"  # the second and later rows of a text within the split

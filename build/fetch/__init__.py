@@ -104,8 +104,9 @@ def _fill(transfer: Transfer, part: Part) -> None:
             most = max(most, part.size)
             where = shown(transfer.url)
             if failures >= TRIES:
+                then = "it resumes" if part.size and transfer.usable(part) else "it begins anew"
                 raise UnavailableError(
-                    f"cannot get {where}: {error}, {failures} tries; it resumes when run again; "
+                    f"cannot get {where}: {error}, {failures} tries; {then} when run again; "
                     "offline, give --source with a folder that holds the file"
                 ) from None
             asked = error.wait or 0.0

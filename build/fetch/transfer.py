@@ -46,7 +46,12 @@ class _Session(requests.Session):
     def get_redirect_target(self, resp: requests.Response) -> str | None:
         target: str | None = super().get_redirect_target(resp)
         if target is not None:
-            scheme = urlsplit(urljoin(resp.url, target)).scheme
+            try:
+                scheme = urlsplit(urljoin(resp.url, target)).scheme
+            except ValueError:
+                raise UnavailableError(
+                    f"cannot get {shown(resp.url)}: it leads to what is no address"
+                ) from None
             allowed = ("https",) if resp.url.startswith("https:") else ("http", "https")
             if scheme not in allowed:
                 raise UnavailableError(
@@ -78,7 +83,7 @@ class Transfer:
             TransientError: worth another try.
             UnavailableError, DataError: not worth another try.
         """
-        if not self._usable(part):
+        if not self.usable(part):
             part.discard()
         if part.size and part.size == part.origin.total:
             return  # all was there when the process was stopped
@@ -96,7 +101,7 @@ class Transfer:
         except (exceptions.RequestException, HTTPError) as error:
             self._fail(error)
 
-    def _usable(self, part: Part) -> bool:
+    def usable(self, part: Part) -> bool:
         """Whether more bytes may be put behind those of the part."""
         total = part.origin.total if self.wanted.size is None else self.wanted.size
         if total is not None and part.size > total:
@@ -180,7 +185,10 @@ def shown(url: str) -> str:
     >>> shown("https://me:secret@example.org:8443/a/b.zip?token=x#y")
     'https://example.org:8443/a/b.zip'
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # such as http://[::1
+        return "an address that cannot be read"
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 __all__ = ["DropReport", "Dropped"]
 
-_EXAMPLES = 5
-
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
@@ -20,7 +18,7 @@ class Dropped:
 
 @dataclass(slots=True)
 class DropReport:
-    """Counts of the pages left out, a reason with its first titles; prints as a table.
+    """Titles of the pages left out, by reason; prints as a table.
 
     Attributes:
         pages: pages that the dump holds, wanted or not.
@@ -34,30 +32,33 @@ class DropReport:
 
     pages: int = 0
     _titles: dict[str, list[str]] = field(default_factory=dict)
-    _counts: dict[str, int] = field(default_factory=dict)
 
     def add(self, dropped: Iterable[Dropped]) -> None:
         """Count pages."""
         for page in dropped:
-            self._counts[page.reason] = self._counts.get(page.reason, 0) + 1
-            titles = self._titles.setdefault(page.reason, [])
-            if len(titles) < _EXAMPLES:
-                titles.append(page.title)
+            self._titles.setdefault(page.reason, []).append(page.title)
 
     @property
     def counts(self) -> Mapping[str, int]:
         """Pages a reason, the most frequent first."""
-        return dict(sorted(self._counts.items(), key=lambda item: (-item[1], item[0])))
+        counts = {reason: len(titles) for reason, titles in self._titles.items()}
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
     @property
-    def examples(self) -> Mapping[str, tuple[str, ...]]:
-        """The first titles a reason, in the order of `counts`."""
+    def titles(self) -> Mapping[str, tuple[str, ...]]:
+        """All titles a reason, in the order of `counts`."""
         return {reason: tuple(self._titles[reason]) for reason in self.counts}
 
+    def plus(self, dropped: Iterable[Dropped]) -> DropReport:
+        """A report of these pages too; this one stays as it is."""
+        report = DropReport(self.pages, {r: list(titles) for r, titles in self._titles.items()})
+        report.add(dropped)
+        return report
+
     def __str__(self) -> str:
-        width = len(str(max(self._counts.values(), default=0)))
-        lines = [f"{self.pages:,} pages read, {sum(self._counts.values()):,} left out"]
-        for reason, count in self.counts.items():
-            more = ", …" if count > len(self._titles[reason]) else ""
-            lines.append(f"{count:{width}}  {reason}: {', '.join(self._titles[reason])}{more}")
+        counts = self.counts
+        width = len(str(max(counts.values(), default=0)))
+        lines = [f"{self.pages:,} pages read, {sum(counts.values()):,} left out"]
+        for reason, titles in self.titles.items():
+            lines.append(f"{counts[reason]:{width}}  {reason}: {', '.join(titles)}")
         return "\n".join(lines)

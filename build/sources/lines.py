@@ -52,6 +52,8 @@ def json_lines(path: Path, task: Task | str, *keys: str) -> Iterator[dict[str, A
                     f"expected an object with {', '.join(keys)}"
                 )
             yield row
+        if read == 0:
+            raise DataError(f"{name}: {path.name} is empty, expected rows; get it again")
 
 
 def unpacked_sha256(path: Path, name: str) -> str:

@@ -30,9 +30,12 @@ _PRIME = re.compile(r"プライム|prime", re.IGNORECASE)
 _OTHER = re.compile(
     r"スタンダード|グロース|マザーズ|jasdaq|[12一二]部|プレミア|ネクスト|メイン", re.I
 )
-_MOVED = re.compile(r"→|⇒|➡|->|=>")
+_MOVED = re.compile(r"→|⇒|➡|->|=>|から(?=[^()]{0,16}(?:プライム|スタンダード|グロース|証))")
+_FORMER = re.compile(r"[(]\s*(?:旧|元|前)[^()]*[)]")
 _DAY = re.compile(r"\d{4}\s*[年/.-]")
-_UNTIL = re.compile(r"[-–—―~〜～]\s*\d{4}\s*[年/.-]")
+_UNTIL = re.compile(
+    r"(?:[-–—―~〜～]|から)\s*\d{4}\s*[年/.-]|\d\s*[日月年]?\s*(?:まで|迄)(?=[\s)]|\Z)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,7 @@ def _listing(template: Any) -> Listing:
     codes = _TICKER.findall(code.upper()) or _TICKER.findall(values.get("1", "").upper())
     end = _named(values, _END) or values.get("4", "")
     text = " ".join(value for name, value in values.items() if not _is(name, _END))
+    text = _FORMER.sub("", text)
     ended = bool(_DAY.search(end) or "廃止" in text or "廃止" in end or _UNTIL.search(text))
     if _PRIME.search(values.get("2", "")) and not _PRIME.search(exchange):  # written code first
         exchange, codes = values["2"], _TICKER.findall(values.get("1", "").upper())
@@ -131,7 +135,8 @@ def _named(values: dict[str, str], words: tuple[str, ...]) -> str:
 def _is_prime(exchange: str) -> bool:
     """Whether the section now is Prime: what is shown decides, the links' targets help it out."""
     shown, _, targets = exchange.partition("\n")
-    now = _MOVED.split(shown)[-1]
+    now = _MOVED.split(_FORMER.sub("", shown))[-1]
     if _PRIME.search(now):
-        return not now.startswith("旧")
-    return bool(_PRIME.search(targets)) and not _OTHER.search(now)
+        return not now.startswith(("旧", "元"))
+    former = _PRIME.search(shown) is not None
+    return not former and bool(_PRIME.search(targets)) and not _OTHER.search(now)

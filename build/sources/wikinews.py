@@ -20,13 +20,20 @@ from jfinteb.build.sources.templates import name_of
 from jfinteb.build.sources.wikipedia import title_to_text
 from jfinteb.loaders.errors import DataError
 
-__all__ = ["CATEGORIES", "Article", "articles", "classification", "retrieval"]
+__all__ = ["CATEGORIES", "Article", "articles", "classification", "in_both", "retrieval"]
 
 CATEGORIES = ("政治", "経済")
-_CORRECTION = re.compile(r"[【(（\[]?訂正|.*[【(（\[]訂正[】)）\]]\Z")
+_CORRECTION = re.compile(
+    r"訂正(?:記事|版)?(?:\s*\Z|\s*[：:、，,・\-–—/／]|\s+)"  # alone, or before a separator
+    r"|.*[【(（\[［〔]\s*訂正(?:記事|版)?\s*[】)）\]］〕]"
+)
 _DATELINE = re.compile(r"【[^】]*】[\s　]*")
 _DATE_TEMPLATES = frozenset(("日付", "date", "dateline", "公開日"))
-_NOT_TEXT = re.compile(r"情報源|出典|脚注|注釈|参考|ソース|関連|外部リンク|リンク")
+_ONE = (
+    r"(?:情報源|情報元|出典|出所|典拠|脚注|注釈?|註釈?|ソース|参考(?:文献|資料|記事|サイト|リンク|URL)?"
+    r"|(?:内部|外部)?リンク(?:集)?|関連(?:記事|項目|ニュース|情報|サイト|ページ|資料|リンク)?)"
+)
+_NOT_TEXT = re.compile(rf"{_ONE}(?:\s*(?:[・、，,/／&＆]|と|及び|および)\s*{_ONE})*", re.IGNORECASE)
 Rows = dict[str, list[dict[str, Any]]]
 
 
@@ -88,6 +95,12 @@ def classification(found: list[Article]) -> Rows:
     }
 
 
+def in_both(found: list[Article]) -> list[Dropped]:
+    """Articles of both categories, which are no row of the classification."""
+    reason = " and ".join(CATEGORIES)
+    return [Dropped(a.title, f"in both {reason}") for a in found if len(a.categories) > 1]
+
+
 def retrieval(found: list[Article]) -> Rows:
     """Rows of headline to article: see `title_to_text`."""
     return title_to_text([(article.title, article.text) for article in found])
@@ -123,7 +136,7 @@ def _body(text: str, title: str) -> tuple[str, str]:
     paragraphs = [
         paragraph
         for part in parts
-        if not _NOT_TEXT.search(part.title)
+        if not _NOT_TEXT.fullmatch("".join(wikitext.lines(part.title)))
         for paragraph in wikitext.paragraphs(part.body, title)
     ]
     top = wikitext.parse(parts[0].body).filter_templates(recursive=False)

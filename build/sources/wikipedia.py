@@ -20,7 +20,15 @@ from jfinteb.build.split import SEED, shuffled_parts
 from jfinteb.loaders.errors import DataError
 from jfinteb.loaders.task import CORPUS
 
-__all__ = ["CATEGORY", "Company", "classification", "companies", "overview_of", "retrieval"]
+__all__ = [
+    "CATEGORY",
+    "Company",
+    "classification",
+    "companies",
+    "overview_of",
+    "retrieval",
+    "without_sector",
+]
 
 CATEGORY = "東証プライム上場企業"
 _OVERVIEW = "概要"
@@ -106,6 +114,15 @@ def classification(found: list[Company], sector: Literal["sector17", "sector33"]
         ]
         for split, part in zip(("train", "validation", "test"), parts, strict=True)
     }
+
+
+def without_sector(found: list[Company], sector: Literal["sector17", "sector33"]) -> list[Dropped]:
+    """Companies that are no row of a classification."""
+    return [
+        Dropped(f"{c.name} ({c.code})", "no sector in the list")
+        for c in found
+        if getattr(c, sector) == NO_SECTOR
+    ]
 
 
 def retrieval(found: list[Company]) -> Rows:

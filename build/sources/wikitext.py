@@ -13,6 +13,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any
 
+from jfinteb.build.sources.nesting import fault
 from jfinteb.build.sources.rendering import LIST, render
 from jfinteb.loaders.errors import UnavailableError
 
@@ -32,14 +33,9 @@ _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _LITERAL = re.compile(r"<(nowiki|pre|syntaxhighlight|source)\b[^<>]*>", re.IGNORECASE)
 _REF = re.compile(r"<ref\b[^<>]*?(/?)>|</ref\s*>", re.IGNORECASE)
 _CATEGORY = re.compile(r"\[\[[ _]*(?:category|カテゴリ)[ _]*:([^\[\]|{}\n]+)(?:\||\]\])", re.I)
-_TOKEN = re.compile(  # opening and closing things, in pairs
-    r"(\{[{|])|(\}\}|\|\})|(\[\[)|(\]\])|(\[(?=[a-z/]))|(\])"
-    r"|(<(?!(?:br|hr|wbr|img|li|dd|dt|p|tr|td|th)\b)[a-z](?![^<>]*/>))|(</[a-z])",
-    re.IGNORECASE,
-)
 _LIST_MARK = re.compile(r"^[*#:;]+", re.MULTILINE)
 _LEADING_EQUALS = re.compile("^=", re.MULTILINE)
-_MOST_OPEN, _DEEPEST, _LAYERS = 30, 60, 8
+_LAYERS = 8
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _TAG = re.compile(
     r"</?(?:a|abbr|b|big|blockquote|br|center|cite|code|dd|del|div|dl|dt|em|font|gallery|h[1-6]|hr|i"
@@ -81,13 +77,8 @@ def parse(text: str) -> Any:
         UnavailableError: mwparserfromhell is not installed.
         UnreadableError: too much is opened and not closed; the parser would go back to each.
     """
-    opened, deepest = [0, 0, 0, 0], 0
-    for token in _TOKEN.finditer(text):
-        kind, closing = divmod((token.lastindex or 1) - 1, 2)
-        opened[kind] = max(0, opened[kind] - 1) if closing else opened[kind] + 1
-        deepest = max(deepest, sum(opened))
-    if sum(opened) > _MOST_OPEN or deepest > _DEEPEST:
-        raise UnreadableError(f"{sum(opened)} things are not closed, {deepest} at a time are open")
+    if (broken := fault(text)) is not None:
+        raise UnreadableError(broken)
     try:
         import mwparserfromhell
     except ModuleNotFoundError as error:

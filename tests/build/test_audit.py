@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from jfinteb.build.audit import core as command
 from jfinteb.build.audit.findings import Check, Severity, declare, finding
 from jfinteb.build.audit.measures import Lengths, Repeats, lengths
 from jfinteb.loaders.errors import DataError, UnavailableError, UsageError
+from jfinteb.loaders.schema import content_digest
 from jfinteb.loaders.task import get_task
 
 COMPANY, HOUSEHOLD, JOBS = 0, 1, 2  # labels of ews_domain
@@ -319,9 +321,13 @@ def test_declared_flaws() -> None:
 
 @pytest.fixture(autouse=True)
 def _no_known_flaws(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Planted packages stand under the names of real tasks; their cards' flaws are not theirs."""
-    if "package" not in request.fixturenames:
+    """Planted packages stand under the names of real tasks; their cards' flaws are not theirs.
+
+    Nor are the cards' rows, but where a test is of these.
+    """
+    if not {"package", "sample_package"} & set(request.fixturenames):
         admit(monkeypatch, {})
+        monkeypatch.setattr(command, "promises", lambda *_: ())
 
 
 def admit(monkeypatch: pytest.MonkeyPatch, counts: Mapping[str, Mapping[str, int]]) -> None:
@@ -431,6 +437,83 @@ def test_as_a_module(planted: Path, python: Any) -> None:
     done = python(run, cwd=planted, PYTHONIOENCODING="utf-8")
     assert (done.returncode, done.stderr) == (1, "")
     assert "家計動向" in done.stdout
+
+
+def spoil(path: Path, column: str, change: Callable[[list[Any]], list[Any]]) -> None:
+    table = pq.read_table(path)
+    at = table.column_names.index(column)
+    cells = pa.array(change(table.column(column).to_pylist()), table.schema.field(column).type)
+    pq.write_table(table.set_column(at, column, cells), path)
+
+
+def wrong(package: Path, task: str) -> dict[tuple[str, str], str]:
+    """Errors of the checks of row counts and contents, with their notes."""
+    checks = {Check.NO_MANIFEST, Check.ROW_COUNT, Check.CHANGED_ROWS}
+    [one] = audit(package, [task])
+    return {(f.split, f.check.value): f.note for f in one.errors if f.check in checks}
+
+
+def test_rows_that_are_not_those_that_were_built(sample_package: Path) -> None:
+    assert wrong(sample_package, "multifin_ja") == wrong(sample_package, "jafin") == {}
+    test = sample_package / "data" / "multifin_ja" / "test.parquet"
+    whole = test.read_bytes()
+    spoil(test, "label", lambda labels: labels[::-1])
+    assert set(wrong(sample_package, "multifin_ja")) == {("test", "changed_rows")}
+    assert main([str(sample_package), "--strict", "--tasks", "multifin_ja"]) == 1
+    spoil(test, "label", lambda labels: [*labels[1:], -1])
+    note = wrong(sample_package, "multifin_ja")["test", "changed_rows"]
+    assert note.startswith("content digest none, as labels are not the card's, the manifest says ")
+    test.write_bytes(whole)
+    pq.write_table(pq.read_table(test).slice(1), test)
+    told = wrong(sample_package, "multifin_ja")
+    assert told["test", "row_count"] == "11 rows, the manifest says 12"
+    assert set(told) == {("test", "row_count"), ("test", "changed_rows")}
+    corpus = sample_package / "data" / "jafin-corpus" / "corpus.parquet"
+    spoil(corpus, "text", lambda texts: [*texts[:-1], "別の答"])
+    assert set(wrong(sample_package, "jafin")) == {("corpus", "changed_rows")}
+    pq.write_table(pq.read_table(corpus).slice(1), corpus)
+    told = wrong(sample_package, "jafin")
+    assert told["corpus", "row_count"] == "1,489 rows, the card says 1,490, the manifest says 1,490"
+
+
+def test_packages_without_a_manifest(sample_package: Path) -> None:
+    path = sample_package / "manifest.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    every = {(split, "no_manifest") for split in ("train", "validation", "test")}
+    del manifest["multifin_ja"]
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+    assert wrong(sample_package, "multifin_ja") == dict.fromkeys(
+        every, "manifest.json has no entry of multifin_ja"
+    )
+    path.write_text("5", encoding="utf-8")
+    assert set(wrong(sample_package, "multifin_ja")) == every
+    path.unlink()
+    assert wrong(sample_package, "multifin_ja") == dict.fromkeys(every, "no manifest.json")
+    assert main([str(sample_package), "--strict"]) == 1
+
+
+def test_rows_of_a_card(package: Path, tmp_path: Path) -> None:
+    """The card's digest counts also where the manifest is changed with the rows."""
+    shutil.copytree(package / "data" / "chabsa", tmp_path / "data" / "chabsa")
+    manifest = json.loads((package / "manifest.json").read_text(encoding="utf-8"))
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    assert wrong(tmp_path, "chabsa") == {}
+    path = tmp_path / "data" / "chabsa" / "test.parquet"
+    spoil(path, "label", lambda labels: [1 - labels[0], *labels[1:]])
+    digest = content_digest(get_task("chabsa"), "test", pq.read_table(path))
+    manifest["chabsa"]["test"]["digest"] = digest
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    [note] = wrong(tmp_path, "chabsa").values()
+    assert note == f"content digest {digest[:12]}…, the card says 282ec0bb59bc…"
+
+
+def test_queries_that_all_lack_relevant_documents(planted: Path) -> None:
+    path = planted / "data" / "wikinews_retrieval" / "validation.parquet"
+    spoil(path, "relevant_docs", lambda docs: [[] for _ in docs])
+    [one] = audit(planted, ["wikinews_retrieval"])
+    assert found(one)["validation", "no_relevant"] == ("q1", "q2")
+    [error] = [flaw for flaw in one.errors if flaw.split == "validation"]
+    assert (error.check, error.note) == (Check.NOTHING_RELEVANT, "of 2 queries")
 
 
 @pytest.fixture(scope="module")

@@ -94,6 +94,18 @@ def test_a_second_build_keeps_the_first_s_tasks(
     assert load("jafin", "test", data=out).num_rows == 1192
 
 
+def test_a_home_that_the_shell_left_to_us(
+    sample_source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "raw").symlink_to(sample_source)
+    assert run("--source=~/raw", "--out=~/hub", "--tasks", "multifin_ja") == 0
+    assert (tmp_path / "hub" / "manifest.json").is_file()
+    assert not (tmp_path / "~").exists()
+
+
 def test_out_is_no_package(
     sample_source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -165,7 +165,7 @@ def test_a_page_of_50_mb_is_left_out(
     titles, report = read_dump(path, [WORD], TITLE, workers=1)
     assert titles == ["前", "後", "丁度"]
     assert report.counts == {"page of more than 4 MiB": 1}
-    assert report.examples == {"page of more than 4 MiB": ("巨大",)}
+    assert report.titles == {"page of more than 4 MiB": ("巨大",)}
     assert report.pages == 4
 
 
@@ -195,13 +195,13 @@ def test_memory_is_bounded(python: Callable[..., Process], tmp_path: Path, packe
     assert done.stdout.split() == ["['後']", "1", "True"], done.stderr
 
 
-def test_drop_report_counts_and_shows_examples() -> None:
+def test_drop_report_counts_and_shows_every_title() -> None:
     report = DropReport(pages=1200)
     report.add([Dropped(f"題{n}", "redirect") for n in range(12)] + [Dropped("単", "delisted")])
     assert report.counts == {"redirect": 12, "delisted": 1}
     assert str(report).splitlines() == [
         "1,200 pages read, 13 left out",
-        "12  redirect: 題0, 題1, 題2, 題3, 題4, …",
+        "12  redirect: 題0, 題1, 題2, 題3, 題4, 題5, 題6, 題7, 題8, 題9, 題10, 題11",
         " 1  delisted: 単",
     ]
 

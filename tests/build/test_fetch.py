@@ -15,8 +15,10 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,7 @@ from jfinteb.build.fetch import (
 )
 from jfinteb.build.sources.files import SourceFolder
 from jfinteb.loaders.errors import DataError, JfintebError, UnavailableError, UsageError
-from jfinteb.loaders.task import get_task
+from jfinteb.loaders.task import SourceFile, get_task
 
 CONTENT = random.Random(0).randbytes(1_000_000)
 OTHER = random.Random(1).randbytes(1_000_000)
@@ -297,6 +299,21 @@ def test_it_gives_up(server: Server, target: Path, waits: list[float]) -> None:
     assert len(server.seen) == TRIES == len(waits) + 1
 
 
+def test_it_says_what_the_next_run_does(server: Server, target: Path, waits: list[float]) -> None:
+    """Half a file of which nothing tells whether it is still the same is not resumed."""
+    for etag, then in (('"one"', "it resumes"), (None, "it begins anew")):
+        server.handler.etag = etag
+        server.will(drop(300_000), *[answer(500)] * 99)
+        assert f"; {then} when run again; " in refused(UnavailableError, server.url, target)
+        server.handler.acts.clear()
+        target.with_name("dump.bz2.part").unlink(missing_ok=True)
+
+
+def test_an_address_that_is_none(target: Path) -> None:
+    message = refused(UnavailableError, "http://[::1", target)
+    assert message.startswith("cannot get an address that cannot be read: ")
+
+
 def test_it_gives_up_where_restarts_bring_nothing_new(
     server: Server, target: Path, waits: list[float]
 ) -> None:
@@ -424,6 +441,12 @@ def test_redirects_to_elsewhere(server: Server, target: Path, place: str) -> Non
     server.will(answer(302, Location=place))
     message = refused(UnavailableError, server.url, target)
     assert f"leads to a {place.partition(':')[0]} address, expected http or https" in message
+
+
+def test_a_redirect_to_no_address(server: Server, target: Path) -> None:
+    server.will(answer(302, Location="http://[::1"))
+    message = refused(UnavailableError, server.url, target)
+    assert message == f"cannot get {server.url}: it leads to what is no address"
 
 
 def test_never_from_https_to_http() -> None:
@@ -607,6 +630,60 @@ def test_a_source_folder_fetches_only_what_it_lacks(tmp_path: Path) -> None:
         (f"{base}/validation.jsonl", "ews/current/validation.jsonl", None),
         (f"{base}/test.jsonl", "ews/current/test.jsonl", None),
     ]
+
+
+def test_a_damaged_file_is_fetched_again_and_kept_aside(tmp_path: Path) -> None:
+    content = {key: key.encode() for key in ("train", "validation", "test")}
+    files = {
+        key: SourceFile(
+            path=f"published/{key}.jsonl",
+            url=f"https://example.org/{key}",
+            sha256=hashlib.sha256(data).hexdigest(),
+        )
+        for key, data in content.items()
+    }
+    task = get_task("wikinews")
+    task = replace(task, source=replace(task.source, files=files))
+    asked = []
+
+    def get(url: str, target: Path, sha256: str | None) -> None:
+        asked.append(url)
+        if len(asked) == 1:
+            raise UnavailableError("no connection")
+        target.write_bytes(content[url.rpartition("/")[2]])
+
+    (tmp_path / "published").mkdir()
+    for key, data in content.items():
+        path = tmp_path / "published" / f"{key}.jsonl"
+        path.write_bytes(data if key != "train" else b"spoiled")
+    damaged = tmp_path / "published" / "train.jsonl"
+    with pytest.raises(DataError, match=r"published/train.jsonl has sha256 [0-9a-f]{12}…, the"):
+        SourceFolder(tmp_path).file(task, "train")
+    with pytest.raises(UnavailableError, match="no connection"):
+        SourceFolder(tmp_path, get).file(task, "train")
+    assert damaged.read_bytes() == b"spoiled"  # nothing better could be had
+    for key, data in content.items():
+        assert SourceFolder(tmp_path, get).file(task, key).read_bytes() == data
+    assert asked == ["https://example.org/train"] * 2
+    assert damaged.with_name("train.jsonl.old").read_bytes() == b"spoiled"
+
+
+def test_a_page_in_place_of_a_zip_is_not_kept(tmp_path: Path) -> None:
+    def get(url: str, target: Path, sha256: str | None) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(answers.pop(0))
+
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("a", "b")
+    answers = [b"<!doctype html>", packed.getvalue()]
+    task = get_task("chabsa")
+    folder = SourceFolder(tmp_path, get)
+    with pytest.raises(DataError, match=r"chABSA-dataset.zip gave what is no zip; try again"):
+        folder.file(task, "annotations")
+    path = tmp_path / "chabsa" / "chABSA-dataset.zip"
+    assert not path.exists()
+    assert folder.file(task, "annotations").read_bytes() == packed.getvalue()
 
 
 def test_fetch_source_over_http(server: Server, target: Path) -> None:

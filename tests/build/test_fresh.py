@@ -25,7 +25,7 @@ BUILD = "import sys; from jfinteb.build.__main__ import main; sys.exit(main(sys.
 
 
 def survey(months: range, rows: int = 12) -> dict[str, str]:
-    """Files of a release in the hub's layout: rows of every month in `train`, none elsewhere."""
+    """Files of a release in the hub's layout: the months in `train`, old ones elsewhere."""
     files = {}
     for config, text in TEXT.items():
         lines = [
@@ -37,14 +37,13 @@ def survey(months: range, rows: int = 12) -> dict[str, str]:
                 "判断の理由": None,
                 text: f"{month}月の{config}のコメントその{n}です。",
             }
-            for month in months
-            for n in range(rows)
+            for month in (200001, 200002, *months)
+            for n in range(rows if month in months else 1)
         ]
-        files[f"{config}/train.jsonl"] = "".join(
-            json.dumps(line, ensure_ascii=False) + "\n" for line in lines
-        )
-        for split in ("validation", "test"):
-            files[f"{config}/{split}.jsonl"] = ""
+        for split, part in (("validation", lines[:1]), ("test", lines[1:2]), ("train", lines[2:])):
+            files[f"{config}/{split}.jsonl"] = "".join(
+                json.dumps(line, ensure_ascii=False) + "\n" for line in part
+            )
     return files
 
 
@@ -113,16 +112,13 @@ def test_another_release_from_the_hub(hub: Any, run: Any, tmp_path: Path) -> Non
     done = run(BUILD, "--fetch", *options(raw, out, "--revision", RELEASE))
     assert done.returncode == 0, done.stderr
     check(out, new)
-    # the pinned release stands beside it, and has no month so late
+    # the pinned release stands beside it, and is not taken for what it is not
     done = run(BUILD, "--fetch", *options(raw, out))
     assert done.returncode == 2
     assert (raw / "ews" / "current" / "train.jsonl").read_text(encoding="utf-8") == old[
         "current/train.jsonl"
     ]
-    assert done.stderr.splitlines()[-1] == (
-        "error: ews_horizon_since_202506_n10: label 先行き has 0 comments, expected 10 or more; "
-        "begin with an earlier month (--since), or take a later release (--revision)"
-    )
+    assert "are not those of release 2025.05.0" in done.stderr.splitlines()[-1]
     check(out, new)
 
 
@@ -153,13 +149,58 @@ def test_a_release_never_stands_in_for_another(
     )
 
 
-def test_the_pinned_release_by_its_name_is_the_pinned_release(tmp_path: Path) -> None:
+def test_no_month_so_late(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path / "raw" / "ews" / RELEASE, survey(range(202503, 202506)))
+    assert main(options(tmp_path / "raw", tmp_path / "out", "--revision", RELEASE)) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "error: ews_horizon_since_202506_n10_r2025_11_0: label 先行き has 0 comments, expected 10 "
+        "or more; begin with an earlier month (--since), or take a later release (--revision)"
+    )
+
+
+def test_another_release_where_the_pinned_one_should_stand(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its rows never get the name of the pinned one's."""
     write(tmp_path / "raw" / "ews", survey(range(202505, 202508)))
-    out = tmp_path / "out"
-    assert main(options(tmp_path / "raw", out, "--revision", "2025.05.0")) == 0
-    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
-    assert list(manifest) == ["ews_horizon_since_202506_n10"]
-    assert "raw" not in manifest["ews_horizon_since_202506_n10"]
+    for revision in ((), ("--revision", "2025.05.0")):
+        assert main(options(tmp_path / "raw", tmp_path / "out", *revision)) == 2
+        message = capsys.readouterr().err.splitlines()[-1]
+        assert message.startswith(
+            "error: ews_horizon_since_202506_n10: the current comments are not those of release "
+            "2025.05.0 (found digest "
+        )
+        assert message.endswith("or name the release that they are of with --revision")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_pinned_release_by_its_name_is_the_pinned_release(
+    data_folder: Path, tmp_path: Path
+) -> None:
+    asked = ["--source", str(data_folder), "--out", str(tmp_path / "out"), "--tasks", "ews_reason"]
+    more = ["--since", "2024-07", "--rows-per-label", "10", "--revision", "2025.05.0"]
+    assert main([*asked, *more]) == 0
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
+    assert list(manifest) == ["ews_reason_since_202407_n10"]
+    assert manifest["ews_reason_since_202407_n10"]["raw"] == {
+        f"ews/current/{split}.jsonl": hashlib.sha256(
+            lzma.decompress((data_folder / "ews" / "current" / f"{split}.jsonl.xz").read_bytes())
+        ).hexdigest()
+        for split in ("train", "validation", "test")
+    }
+
+
+def test_a_second_build_in_one_process_reads_changed_files(tmp_path: Path) -> None:
+    raw = tmp_path / "raw" / "ews" / RELEASE
+    name, found = "ews_horizon_since_202506_n10_r2025_11_0", []
+    for comment in ("コメント", "感想文書"):  # as long as the other
+        files = survey(range(202505, 202508))
+        write(raw, {k: text.replace("コメント", comment) for k, text in files.items()})
+        out = tmp_path / comment
+        assert main(options(tmp_path / "raw", out, "--revision", RELEASE)) == 0
+        found.append(load(name, "test", data=out)["text"])
+    assert all("コメント" in text for text in found[0])
+    assert all("感想文書" in text for text in found[1])
 
 
 def test_a_second_build_keeps_what_is_told_of_raw_files(
@@ -237,6 +278,7 @@ NO_MONTHS = "found task chabsa, expected one of the Economy Watchers Survey"
     ("arguments", "says"),
     [
         ("--since 2024", "found '2024', expected YYYY-MM"),
+        ("--since ２０２５-06", "found '２０２５-06', expected YYYY-MM"),
         ("--since 2024-13", "found '2024-13', expected YYYY-MM"),
         ("--since 2024-07", "--since wants --tasks"),
         ("--since 2024-07 --tasks chabsa", NO_MONTHS),

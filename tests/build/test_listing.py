@@ -44,6 +44,9 @@ SPELLINGS = {
         ["9999", "99995"],
     ),
     "moved up": ("{{上場情報|東証1部→東証プライム|9999}}", ["9999"]),
+    "moved up in words": ("{{上場情報|東証1部から東証プライムへ|9999}}", ["9999"]),
+    "once another": ("{{上場情報|東証プライム（旧東証1部、2022年4月3日まで）|9999}}", ["9999"]),
+    "since a day": ("{{上場情報|東証プライム（2022年4月4日から）|9999|1949年から}}", ["9999"]),
     "several": (
         "{{上場情報|NYSE|MHN}}{{上場情報|東証1部|8888|1949年|2022年4月3日}}"
         "{{上場情報|東証プライム|9999}}{{上場情報|名証プレミア|7777}}",
@@ -63,6 +66,26 @@ SPELLINGS = {
     ),
 }  # fmt: skip
 NONE = {
+    "once Prime": (
+        "{{上場情報|東証スタンダード（旧東証プライム）|9999}}",
+        "no listing on the Prime section",
+    ),
+    "moved down in words": (
+        "{{上場情報|東証プライムから東証スタンダードへ|9999}}",
+        "no listing on the Prime section",
+    ),
+    "moved down, with a link": (
+        "{{上場情報|東証（旧[[東証プライム]]）|9999}}",
+        "no listing on the Prime section",
+    ),
+    "a span in words": (
+        "{{上場情報|東証プライム|9999|1949年5月16日から2024年1月1日まで}}",
+        "delisted from the Prime section",
+    ),
+    "until a day": (
+        "{{上場情報|東証プライム|9999|2024年1月1日まで}}",
+        "delisted from the Prime section",
+    ),
     "no template": ("東証プライム 9999", "no listing template (上場情報)"),
     "in a comment": ("<!-- {{上場情報|東証プライム|9999}} -->", "no listing template (上場情報)"),
     "another template": ("{{上場情報一覧|東証プライム|9999}}", "no listing template (上場情報)"),

@@ -21,6 +21,7 @@ from jfinteb.build.licenses import package_licenses
 from jfinteb.build.push import main, push
 from jfinteb.build.release import audit_errors, faults, files_of, read_manifest
 from jfinteb.loaders.errors import DataError, JfintebError, UsageError
+from jfinteb.loaders.manifest import split_entries
 from jfinteb.loaders.schema import content_digest
 from jfinteb.loaders.task import Task, _tasks, declared_tasks, get_task
 
@@ -176,7 +177,9 @@ def test_private_where_it_is_public(ready: Path, hub: Any, run: Any) -> None:
 @pytest.mark.parametrize("token", ["", "hf_another"])
 def test_without_the_right(ready: Path, hub: Any, run: Any, token: str) -> None:
     message = failure(run(PUSH, ready, "--to", REPOSITORY, "--tag", "v1.0.0", token=token))
-    assert "HTTP 401; log in with `hf auth login` or set HF_TOKEN" in message
+    assert message.endswith(
+        "HTTP 401; log in with `hf auth login` or set HF_TOKEN; nothing was sent"
+    )
     assert "hf_another" not in message
 
 
@@ -293,12 +296,43 @@ def test_a_manifest_that_is_not_the_card_s(ready: Path, monkeypatch: pytest.Monk
     task = get_task("multifin_ja")
     splits = {
         split: replace(task.splits[split], digest=entry["digest"])
-        for split, entry in manifest["multifin_ja"].items()
+        for split, entry in split_entries(manifest["multifin_ja"]).items()
     }
     monkeypatch.setitem(_tasks(), "multifin_ja", replace(task, splits=splits))
     manifest["multifin_ja"]["test"]["digest"] = "0" * 64
     (ready / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     refused(ready, "multifin_ja/test: the manifest has 12 rows of digest 000000000000…")
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        ("x", "jafin/raw is 'x', expected an object"),
+        ({}, "jafin/raw names no file"),
+        ({"a": 5}, "jafin/raw: a has 5, expected a SHA-256 of 64 hex digits"),
+        ({"a": "0f"}, "jafin/raw: a has '0f', expected a SHA-256 of 64 hex digits"),
+        ({"/etc/a": "0" * 64}, "jafin/raw: found path '/etc/a', expected a relative one"),
+        ({"../a": "0" * 64}, "jafin/raw: found path '../a', expected a relative one"),
+        ({"": "0" * 64}, "jafin/raw: found path '', expected a relative one"),
+    ],
+)
+def test_checksums_of_raw_files(ready: Path, raw: Any, told: str) -> None:
+    manifest = json.loads((ready / "manifest.json").read_text(encoding="utf-8"))
+    manifest["jafin"]["raw"] = raw
+    (ready / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(UsageError) as caught:
+        push(ready, REPOSITORY, "v1.0.0", console=Console(file=io.StringIO()), dry_run=True)
+    assert told in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_release_whose_files_nothing_tells_of(ready: Path) -> None:
+    name = "ews_horizon_since_202506_n10_r2025_11_0"
+    manifest = json.loads((ready / "manifest.json").read_text(encoding="utf-8"))
+    told = {split: {"rows": 1, "digest": "0" * 64} for split in get_task(name).splits}
+    lacks = f"{name}: the manifest lacks the checksums of its raw files; build it again"
+    assert lacks in faults(ready, {**manifest, name: told})
+    raw = {"ews/2025.11.0/current/test.jsonl": "0" * 64}
+    assert lacks not in faults(ready, {**manifest, name: {**told, "raw": raw}})
 
 
 def test_rows_of_no_document(ready: Path) -> None:

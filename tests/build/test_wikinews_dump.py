@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from jfinteb.build.sources.wikinews import Article, articles, classification, retrieval
+from jfinteb.build.sources.drops import Dropped
+from jfinteb.build.sources.pages import Page
+from jfinteb.build.sources.wikinews import Article, _article, articles, classification, retrieval
 from jfinteb.loaders.errors import DataError
 
 FOUND = [
@@ -70,9 +72,56 @@ def test_articles(
     path = dump("jawikinews")
     found, report = articles(path if step == 0 else packed(path, step))
     assert found == FOUND
-    assert report.examples == DROPPED
+    assert report.titles == DROPPED
     assert report.counts == {"correction": 3, "not an article": 2, "redirect": 1}
     assert report.pages == 14
+
+
+@pytest.mark.parametrize(
+    ("heading", "text"),
+    [
+        ("参考人招致", True),
+        ("関連法案", True),
+        ("リンク先の企業", True),
+        ("出典不明の報道", True),
+        ("ソースコードの公開", True),
+        ("参考", False),
+        ("参考文献", False),
+        ("関連記事", False),
+        ("関連ニュース", False),
+        ("関連項目", False),
+        ("外部リンク", False),
+        ("リンク", False),
+        ("情報源", False),
+        ("出典・参考資料", False),
+        ("'''情報源'''", False),
+        ("脚注", False),
+    ],
+)
+def test_sections_that_are_no_text(heading: str, text: bool) -> None:
+    page = f"【1日】\n\n本文。\n\n== {heading} ==\nそれから。\n[[Category:政治]]\n"
+    found = _article(Page(title="題", namespace=0, redirect=False, text=page))
+    assert isinstance(found, Article)
+    assert found.text == ("本文。それから。" if text else "本文。")
+
+
+@pytest.mark.parametrize(
+    ("title", "correction"),
+    [
+        ("訂正", True),
+        ("【訂正】みほん市長選", True),
+        ("みほん市長選（訂正）", True),
+        ("訂正：みほん電力", True),
+        ("訂正 みほん電力", True),
+        ("訂正申告が過去最多に", False),
+        ("訂正を拒否、みほん社長", False),
+        ("みほん社、決算を訂正", False),
+    ],
+)
+def test_corrections(title: str, correction: bool) -> None:
+    page = "【1日】\n\n本文。\n[[Category:政治]]\n"
+    found = _article(Page(title=title, namespace=0, redirect=False, text=page))
+    assert isinstance(found, Dropped) == correction
 
 
 def test_rows() -> None:

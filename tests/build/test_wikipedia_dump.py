@@ -76,7 +76,7 @@ def test_companies(
     assert [company.name for company in found] == [f"社{code}" for code in sorted(TEXTS)]
     assert {company.sector33 for company in found if company.code != "9913"} == {"化学"}
     assert {company.sector17 for company in found if company.code != "9913"} == {"食品"}
-    assert report.examples == DROPPED
+    assert report.titles == DROPPED
     assert report.counts == {reason: len(titles) for reason, titles in DROPPED.items()}
     assert list(report.counts) == list(DROPPED)
     assert report.pages == path.read_text(encoding="utf-8").count("<page>")

@@ -7,6 +7,7 @@ import http.server
 import json
 import random
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 from jfinteb.loaders import get_task, load
 from jfinteb.loaders.data import HUB_REVISION, Folder, Hub, Sample, load_tables, open_origin
 from jfinteb.loaders.errors import DataError, JfintebError, UnavailableError, UsageError
+from jfinteb.loaders.schema import content_digest
 from jfinteb.loaders.task import Split
 
 MULTIFIN_TEST = "data/multifin_ja/test.parquet"
@@ -220,9 +222,51 @@ def test_relevant_id_not_in_the_corpus(sample_package: Path) -> None:
         sample_package / "data" / "jafin-corpus" / "corpus.parquet",
         lambda t: cells(t, "docid", [f"d{d}" for d in t.column("docid").to_pylist()]),
     )
+    for split in ("validation", "corpus"):
+        message = line(DataError, "jafin", split, sample_package)
+        assert message.startswith("jafin/corpus: rows have changed (content digest ")
+    (sample_package / "manifest.json").unlink()  # nothing tells of the rows any more
     message = line(DataError, "jafin", "validation", sample_package)
     assert message.startswith("jafin/validation: 298 relevant ids are not in the corpus: '")
-    assert "rows have changed" in line(DataError, "jafin", "corpus", sample_package)
+
+
+def test_corpus_of_other_columns(sample_package: Path) -> None:
+    path = sample_package / "data" / "jafin-corpus" / "corpus.parquet"
+    edit(path, lambda t: t.rename_columns(["id", "text"]))
+    assert line(DataError, "jafin", "test", sample_package) == (
+        "jafin/corpus: found columns id (string), text (string), expected docid (string), "
+        "text (string); rebuild the package"
+    )
+
+
+def test_rows_that_nothing_tells_of(sample_package: Path) -> None:
+    path = sample_package / "manifest.json"
+    whole = json.loads(path.read_text(encoding="utf-8"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load("multifin_ja", "test", data=sample_package)
+        load("multifin_ja", "test", data="sample")
+    del whole["multifin_ja"]
+    path.write_text(json.dumps(whole), encoding="utf-8")
+    with pytest.warns(UserWarning) as told:
+        load("multifin_ja", "test", data=sample_package)
+    assert [str(one.message) for one in told] == [
+        "multifin_ja (test): rows not verified, neither the card nor a manifest in folder jfinteb "
+        "has their digest"
+    ]
+    assert told[0].filename == __file__
+
+
+def test_a_manifest_does_not_outdo_the_card(sample_package: Path) -> None:
+    path = sample_package / "data" / "jafin" / "test.parquet"
+    edit(path, lambda t: t.slice(0, 5))
+    manifest = json.loads((sample_package / "manifest.json").read_text(encoding="utf-8"))
+    digest = content_digest(get_task("jafin"), "test", pq.read_table(path))
+    manifest["jafin"]["test"] = {"rows": 5, "digest": digest}
+    (sample_package / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    assert line(DataError, "jafin", "test", sample_package) == (
+        "jafin/test: found 5 rows, the card declares 1192; rebuild the package"
+    )
 
 
 def test_wrong_row_count(sample_package: Path) -> None:
