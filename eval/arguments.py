@@ -143,7 +143,13 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _dims(text: str) -> tuple[int | None, ...]:
-    return tuple(None if name == "all" else int(name) for name in names(text))
+    try:
+        found = [None if name == "all" else int(name) for name in names(text)]
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"found {text!r}, expected whole numbers or all, such as all,256"
+        ) from None
+    return tuple(dict.fromkeys(found))
 
 
 def _seed(text: str) -> int:

@@ -23,7 +23,16 @@ import numpy.typing as npt
 from platformdirs import user_cache_path
 
 from jfinteb.eval.backends.base import TextEncoder
-from jfinteb.eval.cache_file import ROW, Row, checksum, connect, error_name, file_stem, is_damage
+from jfinteb.eval.cache_file import (
+    ROW,
+    Row,
+    checksum,
+    connect,
+    error_name,
+    file_stem,
+    is_damage,
+    is_sound,
+)
 from jfinteb.eval.encoder import EncoderSpec
 from jfinteb.eval.store import Embedded, Keys, MemoryStore, Store
 from jfinteb.loaders.errors import UsageError
@@ -37,7 +46,10 @@ def cache_folder() -> Path:
     """`JFINTEB_CACHE`, or the user's cache folder."""
     named = os.environ.get("JFINTEB_CACHE")
     if named:
-        return Path(named).expanduser()
+        try:
+            return Path(named).expanduser()
+        except RuntimeError as error:
+            raise UsageError(f"JFINTEB_CACHE is {named!r}: {error}") from error
     return user_cache_path("jfinteb", appauthor=False) / "vectors"
 
 
@@ -188,7 +200,7 @@ class DiskStore:
         return self._connection.execute(query, (self._id, *keys)).fetchall()
 
     def _sound(self, row: Row, dimensions: int) -> bool:
-        if len(row[3]) == 4 * dimensions and row[4] == checksum(*row[:4]):
+        if is_sound(row) and len(row[3]) == 4 * dimensions:
             return True
         self.damaged += 1
         with self._transaction():

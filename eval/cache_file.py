@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -29,9 +29,11 @@ __all__ = [
     "error_name",
     "file_stem",
     "is_damage",
+    "is_sound",
 ]
 
 _APPLICATION = 0x4A464331  # "JFC1" in the file's header: ours, and of this layout
+_NAME = re.compile(r"(?P<model>.+)-[0-9a-f]{8}\.(?P<kind>sqlite|damaged-\d+)")
 _PATIENCE = 60.0  # seconds to wait for another process's batch
 _SCHEMA = """
 CREATE TABLE specs (
@@ -114,14 +116,17 @@ def checksum(key: bytes, tokens: int, truncated: int, vector: bytes) -> bytes:
 
 def error_name(error: sqlite3.Error) -> str:
     """SQLite's name of an error; Python 3.10 tells only its message."""
-    return str(getattr(error, "sqlite_errorname", "")) or str(error)
+    return f"{getattr(error, 'sqlite_errorname', '')} {error}"
 
 
 def is_damage(error: sqlite3.Error) -> bool:
     """Whether an error says that the file is not what was written."""
     return any(
         sign in error_name(error)
-        for sign in ("SQLITE_CORRUPT", "SQLITE_NOTADB", "malformed", "not a database")
+        for sign in (
+            *("SQLITE_CORRUPT", "SQLITE_NOTADB", "malformed", "not a database"),
+            *("no such table", "no such column"),
+        )
     )
 
 
@@ -165,9 +170,9 @@ def clear(folder: Path, model: str) -> tuple[list[str], int]:
     """
     chosen = [
         path
-        for pattern in ("*.sqlite", "*.damaged-*")
-        for path in sorted(folder.glob(pattern))
-        if model == "all" or path.stem.rpartition("-")[0] == _plain(model)
+        for path in sorted(folder.glob("*"))
+        if (name := _NAME.fullmatch(path.name)) and (name["kind"] != "sqlite" or _is_ours(path))
+        if model == "all" or name["model"] == _plain(model)
     ]
     if not chosen and model != "all":
         raise UsageError(f"nothing is kept of {model!r} in {folder}; see `jfinteb cache`")
@@ -178,6 +183,17 @@ def clear(folder: Path, model: str) -> tuple[list[str], int]:
                 size += part.stat().st_size
                 part.unlink()
     return [path.name for path in chosen], size
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a database says that it is a cache."""
+    try:
+        with contextlib.closing(
+            sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+        ) as c:
+            return _number(c, "application_id") == _APPLICATION
+    except sqlite3.Error:
+        return False
 
 
 def describe(path: Path, *, verify: bool = False) -> list[CachedSpec]:
@@ -226,4 +242,10 @@ def describe(path: Path, *, verify: bool = False) -> list[CachedSpec]:
 
 def _damaged(connection: sqlite3.Connection, spec: int) -> int:
     rows = connection.execute(f"SELECT {ROW} FROM vectors WHERE spec = ?", (spec,))  # noqa: S608 (a constant)
-    return sum(row[4] != checksum(*row[:4]) for row in rows)
+    return sum(not is_sound(row) for row in rows)
+
+
+def is_sound(row: Sequence[Any]) -> bool:
+    """Whether a row is what was written: its types, and its checksum."""
+    kinds = tuple(map(type, row))
+    return kinds == (bytes, int, int, bytes, bytes) and row[4] == checksum(*row[:4])

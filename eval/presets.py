@@ -40,6 +40,7 @@ _TAKES: Mapping[str, tuple[str, ...]] = {
         *("pooling", "layer", "special_tokens", "pool_prompt"),
     ),
     "sentence-transformers": (*_MERGED, "max_length", "normalize"),
+    "lexical": (),
     "api": (*_MERGED, "normalize"),
     "custom": ("prompts", "normalize"),
     "mteb": ("normalize",),
@@ -139,15 +140,16 @@ def apply(preset: Preset, options: EncoderOptions, given: set[str]) -> EncoderOp
             `settings` among them, nothing of the preset is merged into that field.
     """
     backend = options.backend if "backend" in given else preset.backend
-    names = set(_TAKES.get(backend, ()))
-    if backend == preset.backend:
-        names |= {"settings"} | ({"max_length"} if backend == "api" else set())
+    kind = "transformers" if backend == "openvino" else backend  # the same but for the arithmetic
+    names = set(_TAKES[kind])
+    if kind == preset.backend:
+        names |= {"settings"} | ({"max_length"} if kind == "api" else set())
     changes: dict[str, Any] = {"backend": backend}
     for name in names - given:
         value = getattr(preset, name)
         if isinstance(value, Mapping):
             changes[name] = {**value, **getattr(options, name)}
-        elif value is not None and (value or backend == "transformers"):
+        elif value is not None and (value or kind == "transformers"):
             changes[name] = value  # "not scaled" is the model's own affair, where its modules run
     if find_preset(options.model) is preset:
         changes["model"] = preset.id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
@@ -59,6 +59,8 @@ class Session:
     dry_run: bool
     debug: bool
     console: Console
+    carried: list[str] = field(default_factory=list)
+    opened: list[tuple[EncoderOptions, TextEncoder]] = field(default_factory=list)
 
     @classmethod
     def from_args(
@@ -142,6 +144,7 @@ class Session:
             )
         if self.cache is not None:
             remember(self.cache, options, encoder)
+            self.opened.append((options, encoder))
         return encoder
 
     def _attempt(self, encoders: Sequence[TextEncoder], *, kept_only: bool = False) -> int | None:
@@ -156,7 +159,10 @@ class Session:
             todo = [(run, plan) for run in runs for plan in run.plans if plan.done is None]
             new = any(run.runner.to_encode(plan) for run, plan in todo)
             if new and kept_only:
+                self.carried += [note for store in stores for note in store.notes]
                 return None
+            for encoder in encoders:
+                encoder.notes += [note for note in self.carried if note not in encoder.notes]
             introduce(
                 self.console,
                 runs,
@@ -186,6 +192,9 @@ class Session:
                 run.runner.prepare_output()
         if load:
             runs[0].encoder.load()
+            for options, encoder in self.opened:  # loading may have found more to say
+                if self.cache is not None:
+                    remember(self.cache, options, encoder)
         try:
             with progress_bar(self.console) as progress:
                 total = sum(plan.characters for plan in todo)

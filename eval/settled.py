@@ -11,15 +11,16 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from jfinteb.eval.backends.base import EncoderOptions, TextEncoder
+from jfinteb.eval.backends.base import Embedded, EncoderOptions, Flags, Rows, TextEncoder
 from jfinteb.eval.encoder import EncoderSpec, ModelError
-from jfinteb.loaders.files import write_whole
+from jfinteb.loaders.files import files_under, write_whole
+from jfinteb.loaders.task import Role
 
 __all__ = ["Settled", "recall", "remember"]
 
@@ -31,8 +32,9 @@ _BACKENDS = ("auto", "transformers", "sentence-transformers")
 class Settled(TextEncoder):
     """An encoder that was opened before: it can be planned with, and read from a store."""
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
+    def __init__(self, options: EncoderOptions, values: Mapping[str, Any]) -> None:
         super().__init__(EncoderSpec(**values["spec"]))
+        self._options = options
         self.notes = list(values["notes"])
         self.adds_end = bool(values["adds_end"])
         self._dimensions = int(values["dimensions"])
@@ -48,13 +50,21 @@ class Settled(TextEncoder):
         """That of the model."""
         return self._environment
 
-    def load(self) -> None:
-        """Not what this is for.
+    def stream(
+        self, strings: Sequence[str], missing: Flags, role: Role
+    ) -> Iterator[tuple[Rows, Embedded]]:
+        """What turns out to be damaged in the store is encoded by the model, opened now.
 
         Raises:
-            ModelError: always.
+            ModelError: the model is another one by now.
         """
-        raise ModelError(f"{self.spec.model} was not opened; run again")
+        from jfinteb.eval.backends import open_encoder
+
+        encoder = open_encoder(self._options)
+        same = encoder.spec.vector_digest == self.spec.vector_digest
+        if not same or encoder.environment != self.environment:
+            raise ModelError(f"{self.spec.model} has changed while it was used; run again")
+        yield from encoder.stream(strings, missing, role)
 
 
 def recall(folder: Path, options: EncoderOptions) -> Settled | None:
@@ -63,7 +73,7 @@ def recall(folder: Path, options: EncoderOptions) -> Settled | None:
     if path is None:
         return None
     try:
-        return Settled(json.loads(path.read_text(encoding="utf-8")))
+        return Settled(options, json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, LookupError, AttributeError):
         return None  # a memory that cannot be read is none
 
@@ -99,11 +109,10 @@ def _path(folder: Path, options: EncoderOptions) -> Path | None:
 def _files(folder: Path) -> list[list[str | int]]:
     """Name, size, times and inode of every file: what no change of content leaves as it was."""
     found: list[list[str | int]] = []
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            state = path.stat()
-            name = path.relative_to(folder).as_posix().encode("utf-8", "surrogateescape").hex()
-            found.append([name, state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino])
+    for path in files_under(folder):
+        state = path.stat()
+        name = path.relative_to(folder).as_posix().encode("utf-8", "surrogateescape").hex()
+        found.append([name, state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino])
     return found
 
 

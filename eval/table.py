@@ -222,14 +222,17 @@ def task_table(tasks: Sequence[Task]) -> Table:
 def cache_table(held: Sequence[CachedSpec]) -> Table:
     """What is kept: a row a model and spec."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in ("model", "revision", "pooling", "dtype", "max length", "vectors", "MB", "since"):
+    for name in (
+        *("model", "backend", "revision", "pooling", "dtype", "max length"),
+        *("vectors", "MB", "since"),
+    ):
         justify: JustifyMethod = "right" if name in ("max length", "vectors", "MB") else "left"
         table.add_column(name, justify=justify, no_wrap=True)
     verified = any(spec.damaged is not None for spec in held)
     if verified:
         table.add_column("damaged", justify="right")
     for found in held:
-        names = ("revision", "pooling", "dtype", "max_length")
+        names = ("backend", "revision", "pooling", "dtype", "max_length")
         cells = [found.model, *(str(found.spec.get(name)) for name in names)]
         cells += [f"{found.vectors:,}", f"{found.bytes / 1e6:.1f}", found.made]
         table.add_row(*map(escape, cells), *([str(found.damaged)] if verified else []))

@@ -27,7 +27,7 @@ class _Over(TextEncoder):
     def __init__(self, base: TextEncoder, **changes: Any) -> None:
         super().__init__(replace(base.spec, **changes))
         self.base = base
-        self.notes = list(base.notes)
+        self.notes = base.notes  # one list: loading adds to it
         self.cacheable = base.cacheable
 
     @property

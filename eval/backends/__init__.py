@@ -25,6 +25,10 @@ def open_encoder(options: EncoderOptions) -> TextEncoder:
     backend, because = options.backend, list[str]()
     if backend == "auto":
         backend, because = _chosen(options)
+    if backend not in ("transformers", "api") and (options.workers > 1 or "," in options.device):
+        raise UsageError(
+            f"the {backend} backend runs in one process; leave --workers out and give one --device"
+        )
     if backend == "lexical":
         from jfinteb.eval.backends.lexical import LexicalEncoder
 

@@ -63,6 +63,7 @@ class CustomEncoder(TextEncoder):
                 backend="custom",
                 pooling="none",
                 prompts=options.prompts,
+                routes={role.value: role.value for role in Role},  # encode(texts, role) sees it
                 truncate_dim=options.truncate_dim,
                 normalize=bool(options.normalize),
             )
@@ -99,7 +100,7 @@ class CustomEncoder(TextEncoder):
             found = self._own.encode(strings, role.value)
         except JfintebError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ModelError(f"{self._name}: encode raised {_first(error)}") from error
         return as_vectors(found, len(strings), self._name, self._dimensions or None)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from jfinteb.eval.encoder import ModelError
 from jfinteb.loaders.errors import JfintebError, UnavailableError
-from jfinteb.loaders.files import sha256_of
+from jfinteb.loaders.files import files_under, sha256_of
 
 __all__ = ["Declared", "ModelFiles"]
 
@@ -106,6 +106,8 @@ class ModelFiles:
                 f"{self.name}: found no weights in safetensors ({found}); save the model with "
                 "model.save_pretrained(folder)"
             )
+        for path in sorted(folder.glob("*.safetensors")):
+            _check_weights(path)
         if not any(found for pattern in _TOKENIZERS for found in folder.glob(pattern)):
             raise ModelError(
                 f"{self.name} has no tokenizer files; save its tokenizer there with "
@@ -126,9 +128,9 @@ class ModelFiles:
                 return Path(config).parent.name
             raise ModelError(f"{self.name}: found no commit in the hub's cache; give --revision")
         digest = hashlib.sha256()
-        for path in sorted(folder.rglob("*"), key=lambda p: p.relative_to(folder).as_posix()):
+        for path in files_under(folder):
             relative = path.relative_to(folder)
-            if path.is_file() and relative.parts[0] not in _UNHASHED and path.suffix != ".md":
+            if relative.parts[0] not in _UNHASHED and path.suffix != ".md":
                 line = f"{relative.as_posix()}\0{sha256_of(path)}\n"
                 digest.update(line.encode(errors="surrogateescape"))
         return f"files-{digest.hexdigest()[:16]}"
@@ -287,6 +289,26 @@ class ModelFiles:
                 "--trust-remote-code"
             )
         return ModelError(f"cannot load {self.name}: {_first(error)}")
+
+
+def _check_weights(path: Path) -> None:
+    """What is wrong with a file of weights, told by its header.
+
+    Raises:
+        ModelError: it is not whole, or holds whole numbers that nothing says how to read.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="np") as weights:
+            names = list(weights.keys())
+            kinds = {weights.get_slice(name).get_dtype() for name in names}
+    except (SafetensorError, OSError) as error:
+        raise ModelError(
+            f"{path} is not whole ({str(error).splitlines()[0]}); download or save it again"
+        ) from error
+    if names and not any(kind.startswith(("F", "BF")) for kind in kinds):
+        raise ModelError(f"{path} holds {', '.join(sorted(kinds))} alone, expected floats")
 
 
 def _can_read_sentencepiece() -> bool:

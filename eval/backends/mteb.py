@@ -72,6 +72,7 @@ class MtebEncoder(TextEncoder):
                 revision=str(revision) if known else "unknown",
                 backend="mteb",
                 pooling=f"mteb: {_name(self._meta.loader)}",
+                routes={role.value: role.value for role in Role},  # prompts and adapters go by it
                 truncate_dim=options.truncate_dim,
                 normalize=bool(options.normalize),
                 remote_code=options.trust_remote_code,

@@ -181,7 +181,8 @@ def _whole(folder: Path) -> bool:
     """Whether an export is what was checked."""
     try:
         seal = json.loads((folder / _SEAL).read_text(encoding="utf-8"))
-        return all(seal[name] == sha256_of(folder / name) for name in _FILES)
+        sums = all(seal[name] == sha256_of(folder / name) for name in _FILES)
+        return sums and isinstance(seal["inputs"], list)
     except (OSError, ValueError, LookupError, TypeError):
         return False
 

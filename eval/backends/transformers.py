@@ -308,6 +308,11 @@ def _names_in(model: torch.nn.Module, part: torch.nn.Module) -> set[str]:
 
 
 def _check_options(options: EncoderOptions) -> None:
+    if any(options.routes.values()):
+        raise UsageError(
+            "the transformers backend has no routes; give --backend sentence-transformers, or "
+            "leave --route out"
+        )
     if options.pooling != "auto":
         check_mode(options.pooling)
     if options.dtype not in _DTYPES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from jfinteb.eval.cache import DiskStore, give_stores
 from jfinteb.eval.cache_file import describe
 from jfinteb.eval.cli import main
 from jfinteb.eval.encoder import EncoderSpec
+from jfinteb.eval.result import read_results
 from jfinteb.eval.store import Embedded, MemoryStore, Store, keys_of
 from jfinteb.eval.variants import Finished, open_variants, parts
 from jfinteb.loaders.errors import UsageError
@@ -433,7 +435,35 @@ def test_the_cache_command(
     assert main(["cache", "--verify", *cache]) == 1
     assert main(["cache", "--clear", "other", *cache]) == 2
     assert main(["cache", "--clear", "bert", *cache]) == 0
-    assert not list((tmp_path / "kept").iterdir())
+    assert not list((tmp_path / "kept").glob("*.sqlite*"))
+
+
+def test_clearing_leaves_what_is_not_ours(tmp_path: Path) -> None:
+    disk(tmp_path).put(keys_of(SPEC, Role.QUERY, TEXTS[:1]), embedded(1))
+    with closing(sqlite3.connect(tmp_path / "notes-2024.sqlite")) as connection, connection:
+        connection.execute("CREATE TABLE notes (id)")
+    shutil.copy(tmp_path / "notes-2024.sqlite", tmp_path / "org__m-0123abcd.sqlite")
+    (tmp_path / "all.damaged-report").write_text("mine")
+    others = {"notes-2024.sqlite", "org__m-0123abcd.sqlite", "all.damaged-report"}
+    assert main(["cache", "--clear", "all", "--cache", str(tmp_path)]) == 0
+    assert {path.name for path in tmp_path.iterdir()} == others
+
+
+@pytest.mark.parametrize("value", ["printf('%0128d', 0)", "NULL", "7", "zeroblob(128)"])
+def test_a_damaged_row_of_a_remembered_model_is_encoded_again(
+    value: str, tiny: dict[str, Path], tmp_path: Path
+) -> None:
+    run = ["run", "--model", str(tiny["bert"]), "--suite", "sample", "--tasks", "pfmt"]
+    cache = tmp_path / "kept"
+    assert main([*run, "--cache", str(cache), "--output", str(tmp_path / "a")]) == 0
+    column = "tokens = 'x'" if value == "NULL" else f"vector = {value}"
+    with sql(cache) as connection:
+        connection.execute(f"UPDATE vectors SET {column} WHERE rowid = 3")
+    assert main([*run, "--cache", str(cache), "--output", str(tmp_path / "b")]) == 0
+    (one,), (two,) = read_results(tmp_path / "a"), read_results(tmp_path / "b")
+    assert two.score == one.score
+    assert "cache: 1 damaged vectors were encoded again" in two.notes
+    assert main(["cache", "--verify", "--cache", str(cache)]) == 0
 
 
 def test_no_cache_keeps_nothing(tiny: dict[str, Path], tmp_path: Path) -> None:

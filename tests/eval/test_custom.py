@@ -18,6 +18,7 @@ import torch
 from jfinteb.eval.backends import EncoderOptions, TextEncoder, open_encoder
 from jfinteb.eval.backends.custom import as_vectors, is_factory
 from jfinteb.eval.encoder import ModelError
+from jfinteb.eval.store import MemoryStore
 from jfinteb.loaders.errors import JfintebError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -306,3 +307,31 @@ def test_options_that_are_the_objects_own(options: dict[str, Any], write: Write)
     (flag,) = options
     with pytest.raises(UsageError, match=f"has no {flag.replace('_', '-')}; leave"):
         opened(f"{write(GOOD)}:make", **options)
+
+
+def test_a_store_keeps_the_roles_of_code_that_sees_them_apart(write: Write) -> None:
+    name = write(
+        """
+        import numpy as np
+        class ByRole:
+            revision = "1"
+            def encode(self, texts, role):
+                return np.array([[len(text), len(role)] for text in texts], dtype=float)
+        """
+    )
+    encoder = opened(f"{name}:ByRole")
+    encoder.store = MemoryStore()
+    roles = ("query", "document", "classification", "clustering")
+    assert [encoder.encode(["円安"], role)[0, 1] for role in roles] == [5, 8, 14, 10]
+
+
+def test_an_encode_that_exits_ends_a_task_not_the_run(write: Write) -> None:
+    name = write(
+        """
+        import sys
+        class Leaves:
+            def encode(self, texts, role): sys.exit(0)
+        """
+    )
+    with pytest.raises(ModelError, match="encode raised SystemExit"):
+        opened(f"{name}:Leaves").encode(["円"], "query")

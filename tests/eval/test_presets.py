@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from jfinteb.eval import backends
 from jfinteb.eval.backends import EncoderOptions, open_encoder
 from jfinteb.eval.models import BACKENDS, FACTS, Preset, read_preset
 from jfinteb.eval.presets import (
@@ -655,3 +656,15 @@ def test_the_docs_name_every_key() -> None:
     table = DOCS.read_text(encoding="utf-8").partition("| key | what |")[2]
     named_there = set(re.findall(r"`\[?([a-z_]+)\]?`", table.partition("\n\n")[0]))
     assert {f.name for f in fields(Preset)} <= named_there
+
+
+def test_every_backend_is_told_what_it_takes_of_a_preset() -> None:
+    """One that is not would run without prompts under the preset's name."""
+    preset = get_preset("multilingual-e5-small")
+    for backend in backends.BACKENDS:
+        options = EncoderOptions(model="m", backend=backend)
+        prompts = apply(preset, options, {"backend"}).prompts
+        assert bool(prompts) == (backend not in ("lexical", "mteb")), backend
+    openvino = apply(preset, EncoderOptions(model="m", backend="openvino"), {"backend"})
+    plain = apply(preset, EncoderOptions(model="m"), {"backend"})
+    assert openvino == replace(plain, backend="openvino")

@@ -60,6 +60,24 @@ def test_weights_of_the_same_size_and_time_are_not_known(
     assert recall(tmp_path / "kept", options) is None
 
 
+def test_files_of_a_linked_folder_count(
+    options: EncoderOptions, model: Path, tmp_path: Path
+) -> None:
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    (beside / "weights").write_text("1")
+    (model / "2_Dense").symlink_to(beside)
+    (model / "loop").symlink_to(model)
+    revisions = set()
+    for content in ("1", "2"):
+        (beside / "weights").write_text(content)
+        remember(tmp_path / "kept", options, open_encoder(options))
+        revisions.add(open_encoder(options).spec.revision)
+    assert len(revisions) == 2
+    (beside / "weights").write_text("3")
+    assert recall(tmp_path / "kept", options) is None
+
+
 def test_a_file_more_is_not_known(options: EncoderOptions, model: Path, tmp_path: Path) -> None:
     (model / "modules.json").write_text("[]")
     assert recall(tmp_path / "kept", options) is None
