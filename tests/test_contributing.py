@@ -72,7 +72,9 @@ def test_adding_a_task(tmp_path: Path) -> None:
     run(tree, *score)
 
     manifest = json.loads((tree / "hub" / "manifest.json").read_text(encoding="utf-8"))
-    assert {split: entry["rows"] for split, entry in manifest["branch_notes"].items()} == {
+    entries = dict(manifest["branch_notes"])
+    assert entries.pop("raw").keys() == {"branch/notes.csv"}
+    assert {split: entry["rows"] for split, entry in entries.items()} == {
         "train": 6,
         "validation": 2,
         "test": 2,

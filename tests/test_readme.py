@@ -37,7 +37,7 @@ def test_every_option_it_names_exists(capsys: pytest.CaptureFixture[str]) -> Non
         run_main(["--help"])
     known = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
     known |= {"--source", "--out", "--fetch", "--since", "--rows-per-label"}  # of the build command
-    known |= {"--local-dir"}  # of hf
+    known |= {"--local-dir", "--strict"}  # of hf, of the audit
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README))
     assert named
     assert named <= known

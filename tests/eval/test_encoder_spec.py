@@ -84,5 +84,5 @@ def test_numbers_below_one(name: str, value: int) -> None:
 
 
 def test_unknown_backend() -> None:
-    with pytest.raises(UsageError, match="no backend 'x'; backends: transformers"):
+    with pytest.raises(UsageError, match="no backend 'x'; backends: auto, transformers"):
         open_encoder(EncoderOptions(model="m", backend="x"))

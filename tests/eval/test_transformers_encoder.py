@@ -394,8 +394,8 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
         _reweigh(lambda w: w.update({NAN_TENSOR: w[NAN_TENSOR][:3].clone()})),
         NAN_TENSOR,
     ),
-    "half downloaded": (_halve, "cannot load"),
-    "empty weights": (lambda f: (f / "model.safetensors").write_bytes(b""), "cannot load"),
+    "half downloaded": (_halve, "model.safetensors is not whole"),
+    "empty weights": (lambda f: (f / "model.safetensors").write_bytes(b""), "is not whole"),
     "bin only": (
         lambda f: (f / "model.safetensors").rename(f / "pytorch_model.bin"),
         "only pytorch_model.bin, which can run code",
