@@ -214,11 +214,11 @@ class DiskStore:
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self._connection.execute("COMMIT")
         except BaseException:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
             raise
-        self._connection.execute("COMMIT")
 
     @contextlib.contextmanager
     def _mended(self) -> Iterator[None]:
@@ -231,8 +231,6 @@ class DiskStore:
                 self._set_aside(error)
                 self._open()
             elif _cannot_write(error):
-                with contextlib.suppress(sqlite3.Error):
-                    self._connection.execute("ROLLBACK")
                 self._full = True
                 self._notes.append(
                     f"warning: cache {self.path}: {error}; vectors were not kept from there on"

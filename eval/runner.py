@@ -205,21 +205,17 @@ class Runner:
 
     def to_encode(self, plan: Plan) -> int:
         """Characters whose vectors are not kept yet."""
-        roles = _by_role(plan).items()
         return sum(
             len(text)
-            for role, splits in roles
-            for text in self.encoder.to_encode(
-                [t for texts in splits.values() for t in texts], role
-            )
+            for role, splits in _by_role(plan).items()
+            for text in self.encoder.to_encode(_joined(splits), role)
         )
 
     def estimate(self, plan: Plan) -> Estimate | None:
         """What encoding a task would cost, where it costs money."""
         total: Estimate | None = None
         for role, splits in _by_role(plan).items():
-            texts = [text for split in splits.values() for text in split]
-            cost = self.encoder.estimate(texts, role)
+            cost = self.encoder.estimate(_joined(splits), role)
             if cost is not None:
                 total = cost if total is None else total + cost
         return total
@@ -228,7 +224,7 @@ class Runner:
         """Vectors by split; the texts of a role go through the model together."""
         vectors: dict[str, Vectors] = {}
         for role, splits in _by_role(plan).items():
-            texts = [text for split in splits.values() for text in split]
+            texts = _joined(splits)
             try:
                 whole = checked(self.encoder.encode(texts, role), len(texts))
             except NotFiniteError as error:
@@ -285,6 +281,10 @@ def _by_role(plan: Plan) -> dict[Role, dict[str, list[str]]]:
     for split, (role, texts) in inputs(plan.task, plan.tables).items():
         roles.setdefault(role, {})[split] = texts
     return roles
+
+
+def _joined(splits: Mapping[str, Sequence[str]]) -> list[str]:
+    return [text for texts in splits.values() for text in texts]
 
 
 def _place(splits: Mapping[str, Sequence[str]], row: int) -> tuple[str, int]:

@@ -15,7 +15,7 @@ from jfinteb.eval.cache import cache_folder, give_stores
 from jfinteb.eval.precision import check_precision
 from jfinteb.eval.presets import Preset
 from jfinteb.eval.result import Failed
-from jfinteb.eval.runner import Runner
+from jfinteb.eval.runner import Plan, Runner
 from jfinteb.eval.settled import recall, remember
 from jfinteb.eval.shown import (
     Run,
@@ -61,6 +61,7 @@ class Session:
     console: Console
     carried: list[str] = field(default_factory=list)
     opened: list[tuple[EncoderOptions, TextEncoder]] = field(default_factory=list)
+    planned: tuple[list[Plan], list[Failed]] | None = None  # rows are read once
 
     @classmethod
     def from_args(
@@ -150,9 +151,11 @@ class Session:
     def _attempt(self, encoders: Sequence[TextEncoder], *, kept_only: bool = False) -> int | None:
         """Plan and run; None, with nothing said or written, where `kept_only` does not do."""
         runs = [Run(Runner(e, self.origin, self.output, seed=self.seed)) for e in encoders]
-        plans, failures = runs[0].runner.plan(self.tasks)
+        if self.planned is None:
+            self.planned = runs[0].runner.plan(self.tasks)
+        plans, failures = self.planned
         for run in runs:
-            run.plans = plans if run is runs[0] else run.runner.again(plans)
+            run.plans = run.runner.again(plans)
             run.failed = {failure.task: failure for failure in failures}
         stores = give_stores(encoders, self.cache)
         try:

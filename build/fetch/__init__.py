@@ -15,6 +15,8 @@ from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING
 
+from platformdirs import user_cache_path
+
 from jfinteb.build.fetch.part import Part, Wanted
 from jfinteb.build.fetch.transfer import Transfer, TransientError, shown
 from jfinteb.loaders.errors import DataError, UnavailableError, UsageError
@@ -146,11 +148,6 @@ def cache_folder() -> Path:
     >>> cache_folder().parts[-2:]
     ('jfinteb', 'sources')
     """
-    try:
-        from platformdirs import user_cache_path
-    except ModuleNotFoundError as error:
-        raise UnavailableError(f"no module {error.name}; install jfinteb[build]") from error
-
     return user_cache_path("jfinteb", appauthor=False) / "sources"
 
 

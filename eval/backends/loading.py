@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,14 +12,7 @@ from transformers import PreTrainedModel
 from jfinteb.eval.backends.tokens import length_limit
 from jfinteb.eval.encoder import ModelError
 
-__all__ = ["give_back_memory", "lengths_of", "no_random_weights", "shorten"]
-
-
-def give_back_memory() -> None:
-    """Return freed activations to the system, where the C library keeps them (glibc)."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:
-        trim(0)
+__all__ = ["lengths_of", "no_random_weights", "shorten"]
 
 
 def shorten(module: Any, limit: int | None) -> None:

@@ -10,10 +10,9 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from jfinteb.eval.backends.base import Embedded, EncoderOptions, Flags, Rows, TextEncoder
-from jfinteb.eval.backends.transformers import TransformersEncoder, batches
+from jfinteb.eval.backends.batching import units
+from jfinteb.eval.backends.transformers import TransformersEncoder
 from jfinteb.eval.encoder import ModelError
 from jfinteb.loaders.errors import JfintebError
 from jfinteb.loaders.task import Role
@@ -85,10 +84,8 @@ class ParallelEncoder(TextEncoder):
         self.load()
         assert self._pool is not None
         lengths = self._whole.lengths(strings, role)
-        formed = [*batches(lengths, strings, self._whole.budget), np.flatnonzero(lengths == 0)]
-        units = [rows for batch in formed if len(rows := batch[missing[batch]])]
         waiting: dict[Future[Embedded], Rows] = {}
-        todo = iter(units)
+        todo = units(lengths, strings, missing, self._whole.budget)
         while True:
             while len(waiting) < len(self._devices) * _AHEAD:
                 rows = next(todo, None)

@@ -15,13 +15,9 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from jfinteb.eval.backends.as_saved import as_saved
 from jfinteb.eval.backends.base import Embedded, EncoderOptions, Flags, Rows, TextEncoder
+from jfinteb.eval.backends.batching import BATCH_TOKENS, TRIM_EVERY, give_back_memory, units
 from jfinteb.eval.backends.custom import as_vectors
-from jfinteb.eval.backends.loading import (
-    give_back_memory,
-    lengths_of,
-    no_random_weights,
-    shorten,
-)
+from jfinteb.eval.backends.loading import lengths_of, no_random_weights, shorten
 from jfinteb.eval.backends.model_files import ModelFiles
 from jfinteb.eval.backends.modules import (
     Module,
@@ -34,13 +30,7 @@ from jfinteb.eval.backends.modules import (
     uncovered,
 )
 from jfinteb.eval.backends.tokens import length_limit
-from jfinteb.eval.backends.transformers import (
-    _BATCH_TOKENS,
-    _DTYPES,
-    _device,
-    _notes,
-    batches,
-)
+from jfinteb.eval.backends.transformers import DTYPES, device_of, environment_of, notes_of
 from jfinteb.eval.encoder import EncoderSpec, ModelError, Vectors
 from jfinteb.loaders.errors import UsageError
 from jfinteb.loaders.task import Role
@@ -56,7 +46,6 @@ _DEFAULTS: dict[str, Any] = {
     "pool_prompt": None,
     "settings": {},
 }
-_TRIM_EVERY = 32  # batches
 _CHUNK = 2048  # strings whose tokens are Python lists at a time
 _WEIGHTS = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack", "*.onnx", "*.ot", "*.gguf")
 _HEAVY = (*_WEIGHTS, "*.safetensors", "onnx/*", "openvino/*")
@@ -130,13 +119,13 @@ class SentenceTransformersEncoder(TextEncoder):
                 routes=routes_of(options, modules),
             )
         )
-        self._device = _device(options.device)
-        self._budget = options.batch_tokens or _BATCH_TOKENS[self._device.type]
+        self._device = device_of(options.device)
+        self._budget = options.batch_tokens or BATCH_TOKENS[self._device.type]
         self._model: Any = None
         self._dimensions = dimensions_of(modules)
         if self._dimensions:
             self.check_dimensions()
-        self.notes = [note for note in _notes(options, declared, "") if "prompts" in note]
+        self.notes = [note for note in notes_of(options, declared, "") if "prompts" in note]
         if because:
             self.notes.insert(
                 0,
@@ -160,13 +149,8 @@ class SentenceTransformersEncoder(TextEncoder):
         """Versions of the libraries, and the device."""
         import sentence_transformers
 
-        name = torch.cuda.get_device_name(self._device) if self._device.type == "cuda" else ""
-        return {
-            "torch": torch.__version__,
-            "transformers": transformers.__version__,
-            "sentence-transformers": sentence_transformers.__version__,
-            "device": name or self._device.type,
-        }
+        version = sentence_transformers.__version__
+        return {**environment_of(self._device), "sentence-transformers": version}
 
     def _fetched(self, left_out: Sequence[str], revision: str | None = None) -> Path:
         """The hub's copy in the local cache, without some files."""
@@ -269,16 +253,13 @@ class SentenceTransformersEncoder(TextEncoder):
         route, prompt = self.spec.route(role), self.spec.prompt(role)
         lengths, truncated = self._counted(strings, route)
         on_cpu = self._device.type == "cpu"
-        empty = np.flatnonzero(missing & (lengths == 0))
-        if len(empty):
-            zeros = np.zeros((len(empty), self._dimensions), dtype=np.float32)
-            yield empty, Embedded(zeros, lengths[empty], truncated[empty])
-        for number, batch in enumerate(batches(lengths, strings, self._budget), start=1):
-            rows = batch[missing[batch]]
-            if len(rows):
+        for number, rows in enumerate(units(lengths, strings, missing, self._budget), start=1):
+            if lengths[rows].any():
                 vectors = self._encode([strings[row] for row in rows.tolist()], prompt, route)
-                yield rows, Embedded(vectors, lengths[rows], truncated[rows])
-            if on_cpu and number % _TRIM_EVERY == 0:
+            else:
+                vectors = np.zeros((len(rows), self._dimensions), dtype=np.float32)
+            yield rows, Embedded(vectors, lengths[rows], truncated[rows])
+            if on_cpu and number % TRIM_EVERY == 0:
                 give_back_memory()
         if on_cpu:
             give_back_memory()
@@ -333,8 +314,8 @@ def _check_options(options: EncoderOptions, because: Sequence[str]) -> None:
                 f"the {NAME} backend runs a model's own modules and has no {flag}; leave --{flag} "
                 "out, or give --pooling to run the transformer without the other modules"
             )
-    if options.dtype not in _DTYPES:
-        raise UsageError(f"no dtype {options.dtype!r}; expected {', '.join(_DTYPES)}")
+    if options.dtype not in DTYPES:
+        raise UsageError(f"no dtype {options.dtype!r}; expected {', '.join(DTYPES)}")
     if find_spec("sentence_transformers") is None:
         why = f" ({', '.join(because)})" if because else ""
         other = ", or give --pooling to run it without them" if because else ""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import inspect
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -17,6 +15,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from jfinteb.eval.backends.as_saved import as_saved
 from jfinteb.eval.backends.base import Embedded, EncoderOptions, Flags, Rows, TextEncoder
+from jfinteb.eval.backends.batching import BATCH_TOKENS, TRIM_EVERY, give_back_memory, units
 from jfinteb.eval.backends.model_files import Declared, ModelFiles
 from jfinteb.eval.backends.tokens import Tokenized, Tokens, length_limit
 from jfinteb.eval.encoder import EncoderSpec, ModelError, Vectors
@@ -24,9 +23,9 @@ from jfinteb.eval.pooling import check_mode, pool
 from jfinteb.loaders.errors import UsageError
 from jfinteb.loaders.task import Role
 
-__all__ = ["TransformersEncoder", "batches"]
+__all__ = ["DTYPES", "TransformersEncoder", "device_of", "environment_of", "notes_of"]
 
-_DTYPES = ("float32", "bfloat16", "float16", "auto")
+DTYPES = ("float32", "bfloat16", "float16", "auto")
 _LAYER = re.compile(r"(^|\.)(layers?|h|blocks?)\.\d+\.")
 _PROMPT_ROLES = {  # names that models give their prompts
     "query": "query",
@@ -36,8 +35,6 @@ _PROMPT_ROLES = {  # names that models give their prompts
     "classification": "classification",
     "clustering": "clustering",
 }
-_TRIM_EVERY = 32  # batches
-_BATCH_TOKENS = {"cpu": 2048, "mps": 16384, "cuda": 65536}
 
 
 class TransformersEncoder(TextEncoder):
@@ -107,11 +104,11 @@ class TransformersEncoder(TextEncoder):
         self._hidden = int(self._config.get_text_config().hidden_size)
         self._check_layer()
         self.check_dimensions()
-        self._device = _device(options.device)
+        self._device = device_of(options.device)
         self._batches = 0
-        self.budget = options.batch_tokens or _BATCH_TOKENS[self._device.type]
+        self.budget = options.batch_tokens or BATCH_TOKENS[self._device.type]
         self._loaded: torch.nn.Module | None = None
-        self.notes = [*_notes(options, declared, pooling), *kept]
+        self.notes = [*notes_of(options, declared, pooling), *kept]
 
     @property
     def dimensions(self) -> int:
@@ -126,12 +123,7 @@ class TransformersEncoder(TextEncoder):
     @property
     def environment(self) -> dict[str, str]:
         """Versions of torch and transformers, and the device."""
-        name = torch.cuda.get_device_name(self._device) if self._device.type == "cuda" else ""
-        return {
-            "torch": torch.__version__,
-            "transformers": transformers.__version__,
-            "device": name or self._device.type,
-        }
+        return environment_of(self._device)
 
     def load(self) -> None:
         """Read the weights (safetensors only), once.
@@ -175,13 +167,8 @@ class TransformersEncoder(TextEncoder):
         """Tokenize once, then run batches of similar length; loads the weights if need be."""
         self.load()
         tokenized = self._tokens(strings, self.spec.prompt(role))
-        empty = np.flatnonzero(missing & (tokenized.lengths == 0))
-        if len(empty):
-            yield empty, self._run(tokenized, empty)
-        for batch in batches(tokenized.lengths, strings, self.budget):
-            rows = batch[missing[batch]]
-            if len(rows):
-                yield rows, self._run(tokenized, rows)
+        for rows in units(tokenized.lengths, strings, missing, self.budget):
+            yield rows, self._run(tokenized, rows)
         self._give_back()
 
     def lengths(self, strings: Sequence[str], role: Role) -> npt.NDArray[np.int64]:
@@ -197,7 +184,7 @@ class TransformersEncoder(TextEncoder):
     def _run(self, tokenized: Tokenized, rows: Rows) -> Embedded:
         lengths, truncated = tokenized.lengths[rows], tokenized.truncated[rows]
         self._batches += 1
-        if self._batches % _TRIM_EVERY == 0:
+        if self._batches % TRIM_EVERY == 0:
             self._give_back()
         if lengths.any():
             return Embedded(self._forward(tokenized, rows), lengths, truncated)
@@ -206,7 +193,7 @@ class TransformersEncoder(TextEncoder):
 
     def _give_back(self) -> None:
         if self._device.type == "cpu":
-            _give_back_memory()
+            give_back_memory()
 
     @torch.inference_mode()
     def _forward(self, tokenized: Tokenized, rows: Rows) -> Vectors:
@@ -255,33 +242,6 @@ class TransformersEncoder(TextEncoder):
             raise UsageError("first_last_avg takes its own two layers; leave --layer out")
 
 
-def _give_back_memory() -> None:
-    """Return freed activations to the system.
-
-    glibc keeps freed blocks below 32 MB; with a new shape every batch its heap only grows, to twice
-    the memory in use on a suite of 13 tasks. Other C libraries have no such call and no such need.
-    """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:
-        trim(0)
-
-
-def batches(lengths: npt.NDArray[np.int64], strings: Sequence[str], budget: int) -> Iterator[Rows]:
-    """Rows in batches of at most `budget` tokens, padding included; a longer text goes alone.
-
-    Longest first, so that memory shows early; among equals by the text itself, so that batches do
-    not depend on the order of the texts. Rows without tokens are in no batch.
-    """
-    filled = np.flatnonzero(lengths).tolist()
-    order = np.array(sorted(filled, key=lambda i: (-int(lengths[i]), strings[i])), dtype=np.intp)
-    start = 0
-    while start < len(order):
-        width = int(lengths[order[start]])
-        size = max(1, budget // width)
-        yield order[start : start + size]
-        start += size
-
-
 def _encoder_of(model: Any) -> Any:
     """The part that reads texts: of an encoder-decoder its encoder, else the model itself.
 
@@ -315,8 +275,8 @@ def _check_options(options: EncoderOptions) -> None:
         )
     if options.pooling != "auto":
         check_mode(options.pooling)
-    if options.dtype not in _DTYPES:
-        raise UsageError(f"no dtype {options.dtype!r}; expected {', '.join(_DTYPES)}")
+    if options.dtype not in DTYPES:
+        raise UsageError(f"no dtype {options.dtype!r}; expected {', '.join(DTYPES)}")
 
 
 def _tokenizer_options(options: EncoderOptions) -> dict[str, Any]:
@@ -342,7 +302,8 @@ def _pooling(options: EncoderOptions, declared: Declared) -> str:
     return declared.pooling or "mean"
 
 
-def _notes(options: EncoderOptions, declared: Declared, pooling: str) -> list[str]:
+def notes_of(options: EncoderOptions, declared: Declared, pooling: str) -> list[str]:
+    """What a user should know of what was left to the model's files, and of what they declare."""
     notes = []
     if options.pooling == "auto":
         source = "the model's 1_Pooling" if declared.pooling else "no 1_Pooling config found"
@@ -384,7 +345,22 @@ def _dtype_name(asked: str, config: Any) -> str:
     return str(found).removeprefix("torch.")
 
 
-def _device(asked: str) -> torch.device:
+def environment_of(device: torch.device) -> dict[str, str]:
+    """Versions of torch and transformers, and the name of a device."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
+    return {
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "device": name or device.type,
+    }
+
+
+def device_of(asked: str) -> torch.device:
+    """The device of that name, or the best there is for `auto`.
+
+    Raises:
+        UsageError: it cannot be used here.
+    """
     if asked == "auto":
         if torch.cuda.is_available():
             asked = "cuda"
@@ -397,6 +373,6 @@ def _device(asked: str) -> torch.device:
         raise UsageError(
             f"device {asked!r} is not usable here ({str(error).splitlines()[0]})"
         ) from error
-    if device.type not in _BATCH_TOKENS:
+    if device.type not in BATCH_TOKENS:
         raise UsageError(f"device {asked!r}; expected auto, cpu, mps or cuda[:n]")
     return device

@@ -17,7 +17,6 @@ import json
 import os
 import statistics
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import Any
 
 import psutil
 from make_dump import FORMS, make_dump
+from peak import Peak
 
 from jfinteb.build.sources.dump import read_dump
 from jfinteb.build.sources.wikipedia import CATEGORY, _article
@@ -32,30 +32,16 @@ from jfinteb.build.sources.wikipedia import CATEGORY, _article
 _MB = 10**6
 
 
-class Peak:
-    """Samples the memory of this process and its children: most bytes (RSS) at a time."""
-
-    def __enter__(self) -> Peak:
-        self.bytes = 0
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._sample, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
-
-    def _sample(self) -> None:
-        me = psutil.Process()
-        while not self._done.wait(0.05):
-            total = 0
-            for process in (me, *me.children(recursive=True)):
-                try:
-                    total += process.memory_info().rss
-                except psutil.NoSuchProcess:
-                    continue
-            self.bytes = max(self.bytes, total)
+def resident() -> int:
+    """Bytes (RSS) of this process and its children."""
+    me = psutil.Process()
+    total = 0
+    for process in (me, *me.children(recursive=True)):
+        try:
+            total += process.memory_info().rss
+        except psutil.NoSuchProcess:
+            continue
+    return total
 
 
 def line_loop(path: Path) -> int:
@@ -82,7 +68,7 @@ def measure(path: Path, size: int, cores: int, rounds: int) -> dict[str, Any]:
     found = set()
     for _ in range(rounds):
         for name, read in readers.items():
-            with Peak() as memory:
+            with Peak(resident, seconds=0.05) as memory:
                 start, used = time.perf_counter(), sum(os.times()[:4])
                 found.add(read(path))
                 seconds[name].append(time.perf_counter() - start)

@@ -18,7 +18,6 @@ import argparse
 import json
 import statistics
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -29,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 import pyarrow as pa
+from peak import Peak
 from rich.console import Console
 from rich.table import Table
 from sklearn.cluster import AgglomerativeClustering, Birch
@@ -66,28 +66,10 @@ def paired(ways: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, Any]
     return {"seconds": seconds, "cpu": cpu, "ratios": ratios, "last": last}
 
 
-class Peak:
-    """Samples memory without pages of files: the most bytes beyond those at the start."""
-
-    def __enter__(self) -> Peak:
-        self.bytes = 0
-        self._first = self._now()
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._sample, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
-
-    def _now(self) -> int:
-        memory = psutil.Process().memory_info()
-        return int(memory.rss - memory.shared)
-
-    def _sample(self) -> None:
-        while not self._done.wait(0.02):
-            self.bytes = max(self.bytes, self._now() - self._first)
+def anonymous() -> int:
+    """Bytes in memory without pages of files."""
+    memory = psutil.Process().memory_info()
+    return int(memory.rss - memory.shared)
 
 
 def median(values: Iterable[float]) -> str:
@@ -133,7 +115,10 @@ def top_k(n: int, m: int, d: int, rounds: int, folder: Path) -> dict[str, Any]:
 
     ways = {"bare product": bare, **{s: ranked(s) for s in SIMILARITIES}}
     found = paired(ways, rounds)
-    with Peak() as memory:  # by itself: sampling takes time from what is timed
+    first = anonymous()
+    with Peak(
+        lambda: anonymous() - first, seconds=0.02
+    ) as memory:  # by itself: sampling takes time from what is timed
         ranked("cosine")()
     found["peak_mb"] = memory.bytes / 1e6
     found.pop("last")
