@@ -69,11 +69,11 @@ class ParallelEncoder(TextEncoder):
         if self._pool is not None:
             return
         context = multiprocessing.get_context("spawn")
-        places = context.Queue()
+        places, all_open = context.Queue(), context.Barrier(len(self._devices))
         for device in self._devices:
             places.put(device)
         self._pool = ProcessPoolExecutor(
-            len(self._devices), context, _open, (self._options, places, self._threads())
+            len(self._devices), context, _open, (self._options, places, self._threads(), all_open)
         )
         self._results([self._pool.submit(_ready) for _ in self._devices])
 
@@ -121,12 +121,15 @@ class ParallelEncoder(TextEncoder):
 
 _encoder: TransformersEncoder | None = None
 _fault: JfintebError | None = None
+_all_open: Any = None
 
 
-def _open(options: EncoderOptions, places: Any, threads: int | None) -> None:
+def _open(options: EncoderOptions, places: Any, threads: int | None, all_open: Any) -> None:
     """Open the model in a new process; a fault is told by `_ready`, since a pool hides it here."""
-    global _encoder, _fault
+    global _encoder, _fault, _all_open
     import torch
+
+    _all_open = all_open
 
     if threads is not None:
         torch.set_num_threads(threads)
@@ -138,12 +141,18 @@ def _open(options: EncoderOptions, places: Any, threads: int | None) -> None:
 
 
 def _ready() -> None:
+    """Whether this process could open the model; waits, so that each process is asked once."""
+    _all_open.wait()
+    _sound()
+
+
+def _sound() -> None:
     if _fault is not None:
         raise ModelError(str(_fault))
 
 
 def _encode(strings: Sequence[str], role: Role) -> Embedded:
     """One batch, in a worker."""
-    _ready()
+    _sound()
     assert _encoder is not None
     return _encoder.batch(strings, role)
