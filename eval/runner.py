@@ -6,19 +6,19 @@ import datetime
 import platform
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from jfinteb.eval.backends.base import TextEncoder
 from jfinteb.eval.encoder import ModelError, NotFiniteError, Vectors
 from jfinteb.eval.precision import quantized
-from jfinteb.eval.protocols import VERSION, inputs, score
+from jfinteb.eval.protocols import VERSION, inputs
 from jfinteb.eval.result import (
     Failed,
     Result,
@@ -29,6 +29,7 @@ from jfinteb.eval.result import (
     write_result,
     write_summary,
 )
+from jfinteb.eval.scoring import Pending, Scored, Scorer
 from jfinteb.eval.stats import RESAMPLES
 from jfinteb.loaders.data import SAMPLE, Origin, is_verified, load_tables
 from jfinteb.loaders.errors import JfintebError, UsageError
@@ -62,6 +63,18 @@ class Plan:
         return sum(len(t) for _, texts in inputs(self.task, self.tables).values() for t in texts)
 
 
+@dataclass(slots=True)
+class _Begun:
+    """A task whose vectors are there; `ended` once its score is written or known to fail."""
+
+    plan: Plan
+    pending: Pending
+    counts: dict[str, int]
+    dimensions: int
+    seconds: float  # of encoding
+    ended: Result | Failed | None = None
+
+
 class Runner:
     """Scores one encoder on tasks of one origin.
 
@@ -70,14 +83,26 @@ class Runner:
         origin: where the rows come from.
         output: folder of all results.
         seed: of clustering; the paper's other protocols draw nothing.
+        scorer: where tasks are scored; default: in this process.
+
+    Attributes:
+        on_encoded: called when the vectors of a task are there, or cannot be had.
     """
 
     def __init__(
-        self, encoder: TextEncoder, origin: Origin, output: Path, *, seed: int = 0
+        self,
+        encoder: TextEncoder,
+        origin: Origin,
+        output: Path,
+        *,
+        seed: int = 0,
+        scorer: Scorer | None = None,
     ) -> None:
         self.encoder = encoder
         self.origin = origin
         self.seed = seed
+        self.scorer = scorer or Scorer()
+        self.on_encoded: Callable[[Plan], object] = lambda plan: None
         self.folder = run_folder(output, encoder.spec, sample=origin.name == SAMPLE)
 
     def prepare_output(self) -> None:
@@ -135,36 +160,76 @@ class Runner:
     ) -> Iterator[tuple[Plan, Result | Failed]]:
         """Score every plan that is not done, writing each result as it is there.
 
+        A task is scored while the next is encoded where the scorer has processes of its own; plans
+        are yielded in their order all the same.
+
         Args:
             plans: from `plan`.
             debug: let unexpected errors through instead of reporting a failed task.
         """
-        for plan in plans:
-            if plan.done is not None:
-                yield plan, plan.done
-                continue
-            try:
-                yield plan, self._score(plan)
-            except UsageError:
-                raise
-            except Exception as error:
-                if debug:
-                    raise
-                yield plan, Failed(plan.task.name, _reason(error))
+        waiting: deque[tuple[Plan, Result | Failed | _Begun]] = deque()
+
+        def write_what_is_scored() -> None:
+            for _, each in waiting:
+                if isinstance(each, _Begun) and each.pending.future.done():
+                    self._end(each, debug)
+
+        said = self.encoder.on_progress
+
+        def on_progress(characters: int) -> None:
+            said(characters)
+            write_what_is_scored()
+
+        self.encoder.on_progress = on_progress
+        try:
+            for plan in plans:
+                begun = [each for _, each in waiting if isinstance(each, _Begun)]
+                if len(begun) > self.scorer.processes:  # no more vectors in memory than need be
+                    self._end(begun[0], debug)
+                waiting.append((plan, plan.done or self._begin(plan, debug)))
+                write_what_is_scored()
+                while waiting and _is_ended(waiting[0][1]):
+                    yield _ended(*waiting.popleft())
+            while waiting:
+                plan, each = waiting.popleft()
+                if isinstance(each, _Begun):
+                    self._end(each, debug)
+                yield _ended(plan, each)
+        finally:
+            self.encoder.on_progress = said
         write_summary(self.folder, _suites(self.origin))
 
-    def _score(self, plan: Plan) -> Result:
-        task = plan.task
+    def _begin(self, plan: Plan, debug: bool) -> Failed | _Begun:
+        """Encode, and have it scored."""
         before = asdict(self.encoder.counts)
         start = time.perf_counter()
-        vectors = self._encode(plan)
-        encoded = time.perf_counter()
-        # one thread: the same sums in the same order on every machine
-        with threadpool_limits(limits=1):
-            outcome = score(task, plan.tables, vectors, self.seed)
-        scored = time.perf_counter()
+        try:
+            vectors = self._encode(plan)
+        except Exception as error:
+            return _failed(plan, error, debug)
+        finally:
+            self.on_encoded(plan)
+        seconds = time.perf_counter() - start
         after = asdict(self.encoder.counts)
-        counts = {name: after[name] - value for name, value in before.items()}
+        return _Begun(
+            plan,
+            self.scorer.submit(plan.task, plan.tables, vectors, self.seed),
+            {name: after[name] - value for name, value in before.items()},
+            next(iter(vectors.values())).shape[1],
+            seconds,
+        )
+
+    def _end(self, begun: _Begun, debug: bool) -> None:
+        """Wait for the score and write it, once."""
+        if begun.ended is not None:
+            return
+        try:
+            begun.ended = self._write(begun, self.scorer.result(begun.pending))
+        except Exception as error:
+            begun.ended = _failed(begun.plan, error, debug)
+
+    def _write(self, begun: _Begun, scored: Scored) -> Result:
+        plan, task, outcome = begun.plan, begun.plan.task, scored.outcome
         spec = self.encoder.spec
         result = Result(
             task=task.name,
@@ -184,20 +249,20 @@ class Runner:
             spec=spec.to_json(),
             spec_digest=spec.digest,
             outcome=outcome_fields(outcome),
-            counts=counts,
+            counts=begun.counts,
             protocol={
                 "version": VERSION,
-                "dimensions": next(iter(vectors.values())).shape[1],
+                "dimensions": begun.dimensions,
                 "interval": f"percentile bootstrap over test rows, {RESAMPLES} resamples, seed 0",
             },
             seconds={
                 "load": round(plan.seconds, 3),
-                "encode": round(encoded - start, 3),
-                "score": round(scored - encoded, 3),
+                "encode": round(begun.seconds, 3),
+                "score": round(scored.seconds, 3),
             },
             environment={**_versions(), **self.encoder.environment},
             finished=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            notes=[*self.encoder.notes, *outcome.notes, *self._notes(task, counts)],
+            notes=[*self.encoder.notes, *outcome.notes, *self._notes(task, begun.counts)],
         )
         write_result(self.folder, result, outcome)
         write_summary(self.folder, _suites(self.origin))
@@ -301,6 +366,23 @@ def _suites(origin: Origin) -> dict[str, tuple[str, ...]]:
     if origin.name == SAMPLE:
         return {SAMPLE: known[SAMPLE]}
     return {name: tasks for name, tasks in known.items() if name != SAMPLE}
+
+
+def _is_ended(each: Result | Failed | _Begun) -> bool:
+    return not isinstance(each, _Begun) or each.ended is not None
+
+
+def _ended(plan: Plan, each: Result | Failed | _Begun) -> tuple[Plan, Result | Failed]:
+    result = each.ended if isinstance(each, _Begun) else each
+    assert result is not None
+    return plan, result
+
+
+def _failed(plan: Plan, error: Exception, debug: bool) -> Failed:
+    """The task as failed; a fault of the request, which all tasks share, goes on."""
+    if debug or isinstance(error, UsageError):
+        raise error
+    return Failed(plan.task.name, _reason(error))
 
 
 def _reason(error: Exception) -> str:

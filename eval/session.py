@@ -14,8 +14,10 @@ from jfinteb.eval.backends import EncoderOptions, TextEncoder, open_encoder
 from jfinteb.eval.cache import cache_folder, give_stores
 from jfinteb.eval.precision import check_precision
 from jfinteb.eval.presets import Preset
+from jfinteb.eval.processes import cores
 from jfinteb.eval.result import Failed
 from jfinteb.eval.runner import Plan, Runner
+from jfinteb.eval.scoring import Scorer
 from jfinteb.eval.settled import recall, remember
 from jfinteb.eval.shown import (
     Run,
@@ -31,7 +33,9 @@ from jfinteb.loaders.data import SAMPLE, Origin, open_origin
 from jfinteb.loaders.errors import JfintebError, UsageError
 from jfinteb.loaders.task import Task, get_suite, get_task
 
-__all__ = ["Session"]
+__all__ = ["Session", "scoring_processes"]
+
+_WORTH_A_PROCESS = 10_000  # rows; fewer are scored sooner than a process starts
 
 
 @dataclass(slots=True, kw_only=True)
@@ -157,7 +161,7 @@ class Session:
         for run in runs:
             run.plans = run.runner.again(plans)
             run.failed = {failure.task: failure for failure in failures}
-        stores = give_stores(encoders, self.cache)
+        stores, scorer = give_stores(encoders, self.cache), Scorer()
         try:
             todo = [(run, plan) for run in runs for plan in run.plans if plan.done is None]
             new = any(run.runner.to_encode(plan) for run, plan in todo)
@@ -180,8 +184,13 @@ class Session:
             if self.dry_run:
                 show_plan(runs)
             else:
+                rows = [sum(t.num_rows for t in plan.tables.values()) for _, plan in todo]
+                scorer = Scorer(scoring_processes(encoders[0], rows, encode=new))
+                for run in runs:
+                    run.runner.scorer = scorer
                 self._do(runs, load=new)
         finally:
+            scorer.close()
             for store in stores:
                 store.close()
             for encoder in encoders:
@@ -208,12 +217,19 @@ class Session:
             show_scores(self.console, runs, self.tasks, whole=self.whole)
 
     def _score(self, run: Run, progress: Progress, bar: TaskID) -> None:
-        run.encoder.on_progress = lambda characters: progress.advance(bar, characters)
         finished = progress.tasks[0].completed
-        names = [plan.task.name for plan in run.plans]
-        progress.update(bar, description=names[0] if names else "")
+        names = iter([plan.task.name for plan in run.plans if plan.done is None])
+        progress.update(bar, description=next(names, ""))
+
+        def on_encoded(plan: Plan) -> None:
+            nonlocal finished
+            finished += plan.characters  # repeated texts were encoded once; step over the rest
+            progress.update(bar, completed=finished, description=next(names, "scoring"))
+
+        run.encoder.on_progress = lambda characters: progress.advance(bar, characters)
+        run.runner.on_encoded = on_encoded
         scored = run.runner.run(run.plans, debug=self.debug)
-        for number, (plan, result) in enumerate(scored, start=1):
+        for plan, result in scored:
             name = plan.task.name
             if isinstance(result, Failed):
                 run.failed[name] = result
@@ -223,7 +239,18 @@ class Session:
                 line = f"{name}: {result.metric} {result.score:.4f}"
                 line += " (kept)" if plan.done else f" ({sum(result.seconds.values()):.1f} s)"
             progress.console.print(line, markup=False)
-            if plan.done is None:  # repeated texts were encoded once; step over the rest
-                finished += plan.characters
-                progress.update(bar, completed=finished)
-            progress.update(bar, description=names[number] if number < len(names) else "")
+
+
+def scoring_processes(encoder: TextEncoder, rows: Sequence[int], *, encode: bool) -> int:
+    """In how many processes tasks are scored; 0: in this one, between one encoding and the next.
+
+    Args:
+        encoder: what encodes.
+        rows: of each task to score.
+        encode: whether anything is left to encode.
+    """
+    if len(rows) < 2 or sum(rows) < _WORTH_A_PROCESS:
+        return 0
+    if not encode:
+        return min(len(rows), cores(), 4) if cores() > 1 else 0
+    return int(cores() >= (2 if encoder.leaves_cores else 4))

@@ -29,6 +29,7 @@ class _Over(TextEncoder):
         self.base = base
         self.notes = base.notes  # one list: loading adds to it
         self.cacheable = base.cacheable
+        self.leaves_cores = base.leaves_cores
 
     @property
     def dimensions(self) -> int:

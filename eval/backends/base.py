@@ -74,6 +74,7 @@ class TextEncoder(ABC):
 
     Attributes:
         unit: strings that `stream` gives to `embed` at once, unless overridden.
+        leaves_cores: whether the CPU is idle while this encodes.
         cacheable: whether the spec and the environment tell all that changes a vector, and vectors
             cost enough to be kept on disk.
         counts: what has been encoded so far.
@@ -84,6 +85,7 @@ class TextEncoder(ABC):
 
     unit: ClassVar[int] = 256
     cacheable: bool = True
+    leaves_cores: bool = False
 
     def __init__(self, spec: EncoderSpec) -> None:
         self.spec = spec

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -14,6 +12,7 @@ from jfinteb.eval.backends.base import Embedded, EncoderOptions, Flags, Rows, Te
 from jfinteb.eval.backends.batching import units
 from jfinteb.eval.backends.transformers import TransformersEncoder
 from jfinteb.eval.encoder import ModelError
+from jfinteb.eval.processes import CONTEXT, cores, process_pool
 from jfinteb.loaders.errors import JfintebError
 from jfinteb.loaders.task import Role
 
@@ -25,9 +24,8 @@ _AHEAD = 2  # batches that wait for a worker, so that none idles
 class ParallelEncoder(TextEncoder):
     """Batches of one transformers model, formed here, go to a process a device.
 
-    The processes are spawned, not forked: threads of torch and of tokenizers do not survive a fork.
-    Each opens the model by itself. Batches are those of a single process; on CPUs the number of
-    threads may change the last bits of a vector.
+    Each process opens the model by itself. Batches are those of a single process; on CPUs the
+    number of threads may change the last bits of a vector.
 
     Args:
         options: of the model; `device` is what a single process would use.
@@ -39,6 +37,7 @@ class ParallelEncoder(TextEncoder):
         self._devices = list(devices)
         self._whole = TransformersEncoder(replace(options, device=devices[0]))
         super().__init__(self._whole.spec)
+        self.leaves_cores = "cpu" not in devices
         self.notes = [
             *self._whole.notes,
             f"encoded by {len(devices)} processes ({', '.join(devices)})",
@@ -68,14 +67,14 @@ class ParallelEncoder(TextEncoder):
         """
         if self._pool is not None:
             return
-        context = multiprocessing.get_context("spawn")
-        places, all_open = context.Queue(), context.Barrier(len(self._devices))
+        places, all_open = CONTEXT.Queue(), CONTEXT.Barrier(len(self._devices))
         for device in self._devices:
             places.put(device)
-        self._pool = ProcessPoolExecutor(
-            len(self._devices), context, _open, (self._options, places, self._threads(), all_open)
+        self._pool = process_pool(
+            len(self._devices), _open, self._options, places, self._threads(), all_open
         )
-        self._results([self._pool.submit(_ready) for _ in self._devices])
+        for notes in self._results([self._pool.submit(_ready) for _ in self._devices]):
+            self.notes += [note for note in notes if note not in self.notes]
 
     def stream(
         self, strings: Sequence[str], missing: Flags, role: Role
@@ -107,7 +106,7 @@ class ParallelEncoder(TextEncoder):
     def _threads(self) -> int | None:
         """Threads a process; None where the CPU does not do the work."""
         on_cpu = self._devices.count("cpu")
-        return max(1, (os.cpu_count() or 1) // on_cpu) if on_cpu else None
+        return max(1, cores() // on_cpu) if on_cpu else None
 
     def _results(self, futures: Sequence[Future[Any]]) -> list[Any]:
         try:
@@ -130,7 +129,6 @@ def _open(options: EncoderOptions, places: Any, threads: int | None, all_open: A
     import torch
 
     _all_open = all_open
-
     if threads is not None:
         torch.set_num_threads(threads)
     try:
@@ -140,19 +138,19 @@ def _open(options: EncoderOptions, places: Any, threads: int | None, all_open: A
         _fault = error
 
 
-def _ready() -> None:
-    """Whether this process could open the model; waits, so that each process is asked once."""
+def _ready() -> list[str]:
+    """What there is to say of the model; waits, so that each process is asked once."""
     _all_open.wait()
-    _sound()
+    return _sound().notes
 
 
-def _sound() -> None:
+def _sound() -> TransformersEncoder:
     if _fault is not None:
         raise ModelError(str(_fault))
+    assert _encoder is not None
+    return _encoder
 
 
 def _encode(strings: Sequence[str], role: Role) -> Embedded:
     """One batch, in a worker."""
-    _sound()
-    assert _encoder is not None
-    return _encoder.batch(strings, role)
+    return _sound().batch(strings, role)

@@ -105,6 +105,7 @@ class TransformersEncoder(TextEncoder):
         self._check_layer()
         self.check_dimensions()
         self._device = device_of(options.device)
+        self.leaves_cores = self._device.type != "cpu"
         self._batches = 0
         self.budget = options.batch_tokens or BATCH_TOKENS[self._device.type]
         self._loaded: torch.nn.Module | None = None

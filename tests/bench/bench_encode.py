@@ -4,10 +4,10 @@
     python tests/bench/bench_encode.py --model FOLDER --backends transformers,openvino --rounds 7
 
 In every round each way of encoding takes its turn on the same texts, and ratios are medians of the
-rounds' ratios. The limit is what this machine reaches with the model's own matrix products alone,
-measured in the same round; a share of it says how much of the machine the whole encoder uses on
-tokens that are no padding. Texts are synthetic, of the lengths of the real sets, or the real sets
-themselves where JFINTEB_DATA names their folder.
+rounds' ratios. The limit is the rate of the model's own matrix products alone, measured between
+the turns; the share of it is what the products of tokens that are no padding would take at that
+rate. Texts are synthetic, of the lengths of the real sets, or the real sets themselves where
+JFINTEB_DATA names their folder.
 """
 
 from __future__ import annotations
@@ -76,28 +76,35 @@ def products(model: torch.nn.Module) -> list[tuple[int, int]]:
     ]
 
 
-def limit_of(shapes: Sequence[tuple[int, int]], dtype: torch.dtype) -> float:
-    """Tokens a second if there were nothing but the products, at the best of a few row counts."""
-    best = 0.0
-    for rows in (512, 1024, 2048):
-        seconds = 0.0
-        for (width, out), times in _counted(shapes).items():
-            left, right = (
-                torch.randn(rows, width, dtype=dtype),
-                torch.randn(out, width, dtype=dtype),
-            )
-            runs = []
-            for _ in range(4):
-                start = time.perf_counter()
-                torch.nn.functional.linear(left, right)
-                runs.append(time.perf_counter() - start)
-            seconds += times * min(runs)
-        best = max(best, rows / seconds)
-    return best
+def operations(shapes: Sequence[tuple[int, int]], config: Any, lengths: Sequence[int]) -> float:
+    """Floating-point operations of a model's matrix products, attention's included.
+
+    Args:
+        shapes: of the linear layers.
+        config: of the model.
+        lengths: tokens of each text.
+    """
+    linear = sum(2 * width * out for width, out in shapes) * sum(lengths)
+    pairs = sum(length**2 for length in lengths)
+    return float(linear + 4 * config.hidden_size * config.num_hidden_layers * pairs)
 
 
-def _counted(shapes: Sequence[tuple[int, int]]) -> dict[tuple[int, int], int]:
-    return {shape: shapes.count(shape) for shape in dict.fromkeys(shapes)}
+def limit_of(shapes: Sequence[tuple[int, int]], dtype: torch.dtype, seconds: float = 1.0) -> float:
+    """Operations a second of the model's linear layers alone, over some time, not at their best.
+
+    What else a machine does slows this as much as it slows the encoders measured beside it.
+    """
+    rows = 2048
+    operands = [
+        (torch.randn(rows, width, dtype=dtype), torch.randn(out, width, dtype=dtype))
+        for width, out in dict.fromkeys(shapes)
+    ]
+    done, start = 0, time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        for left, right in operands:
+            torch.nn.functional.linear(left, right)
+            done += 2 * rows * right.numel()
+    return done / (time.perf_counter() - start)
 
 
 def seconds_of(encode: Encode, texts: Sequence[str]) -> float:
@@ -115,12 +122,14 @@ def measure(
     limits = []
     for number in range(rounds + 1):
         names = list(ways) if number % 2 else list(ways)[::-1]
+        rates = [limit()]
         for name in names:
             took = seconds_of(ways[name], texts)
+            rates.append(limit())
             if number:  # the first round warms up
                 found[name].append(took)
         if number:
-            limits.append(limit())
+            limits.append(statistics.fmean(rates))
     return found, limits
 
 
@@ -182,6 +191,7 @@ def main() -> None:
             else synthetic_texts(name, count, theirs.tokenizer)
         )
         lengths = [min(len(i), 512) for i in theirs.tokenizer(texts)["input_ids"]]
+        needed = operations(shapes, theirs[0].auto_model.config, lengths)
         found, limits = measure(ways, texts, args.rounds, lambda: limit_of(shapes, dtype))
         base = found["sentence-transformers"]
         reference = np.asarray(ways["sentence-transformers"](texts), dtype=np.float32)
@@ -193,7 +203,7 @@ def main() -> None:
         rows = {}
         for way, seconds in found.items():
             ratios = sorted(b / s for b, s in zip(base, seconds, strict=True))
-            shares = [sum(lengths) / s / top for s, top in zip(seconds, limits, strict=True)]
+            shares = [needed / s / top for s, top in zip(seconds, limits, strict=True)]
             vectors = np.asarray(ways[way](texts), dtype=np.float64)
             unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
             cosine = (unit * (reference / np.linalg.norm(reference, axis=1, keepdims=True))).sum(1)
@@ -218,7 +228,7 @@ def main() -> None:
             "texts": count,
             "tokens": sum(lengths),
             "ways": rows,
-            "limit": statistics.median(limits),
+            "limit_gflops": statistics.median(limits) / 1e9,
         }
         console.print(table)
     if args.out:

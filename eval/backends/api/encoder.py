@@ -43,6 +43,8 @@ class ApiEncoder(TextEncoder):
         usage: requests, tokens and cost so far.
     """
 
+    leaves_cores = True
+
     def __init__(self, options: EncoderOptions) -> None:
         refuse_unused(options)
         check_client()
