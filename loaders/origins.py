@@ -214,7 +214,8 @@ def _read_parquet(file: Path, task: Task, split: str) -> pa.Table:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(file).replace_schema_metadata()
+        with pq.ParquetFile(file) as opened:  # `read_table` would import pandas first
+            table: pa.Table = opened.read().replace_schema_metadata()
         table.validate(full=True)  # text that is not UTF-8 would fail only where it is read
         return table
     except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: names not in UTF-8

@@ -79,8 +79,9 @@ def content_digest(task: Task, split: str, table: pa.Table) -> str:
     if "label" in table.column_names:
         at = task.columns_of(split).index("label")
         columns[at] = [task.labels[i] for i in columns[at]]
+    to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
     for row in zip(*columns, strict=True):
-        digest.update(json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode())
+        digest.update(to_json(row).encode())
         digest.update(b"\n")
     return digest.hexdigest()
 
