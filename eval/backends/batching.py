@@ -4,17 +4,113 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from jfinteb.eval.backends.base import Flags, Rows
+from jfinteb.eval.encoder import ModelError
 
-__all__ = ["BATCH_TOKENS", "TRIM_EVERY", "batches", "give_back_memory", "units"]
+__all__ = [
+    "BATCH_TOKENS",
+    "Fitting",
+    "batches",
+    "give_back_memory",
+    "token_budget",
+    "units",
+]
+
+T = TypeVar("T")
 
 BATCH_TOKENS = {"cpu": 2048, "mps": 16384, "cuda": 65536}  # padding included, by kind of device
 TRIM_EVERY = 32  # batches
+_ACTIVATION = 1 << 29  # bytes of a batch's widest activation on an accelerator
+
+
+def token_budget(device: str, config: Any) -> int:
+    """Tokens, padding included, that go through a model at once.
+
+    On CPUs it is 2,048 whatever the width: less or more was no faster at 384, 768 and 1,024. On
+    accelerators a wide model gets fewer, so that its widest activation stays below 512 MB.
+
+    Args:
+        device: its kind, a key of `BATCH_TOKENS`.
+        config: of the model.
+    """
+    most = BATCH_TOKENS[device]
+    if device == "cpu":
+        return most
+    width = getattr(config, "intermediate_size", None) or 4 * config.hidden_size
+    return max(BATCH_TOKENS["cpu"], min(most, _ACTIVATION // (4 * int(width))))
+
+
+class Fitting:
+    """Computes batches, in smaller parts once the device had no room for one.
+
+    Args:
+        model: its name, for messages.
+        device: that computes.
+        notes: of the encoder; told when batches had to be made smaller.
+    """
+
+    def __init__(self, model: str, device: torch.device, notes: list[str]) -> None:
+        self._model, self._device, self._notes = model, device, notes
+        self._room: int | None = None  # tokens, padding included
+        self._count = 0
+
+    def __call__(
+        self, lengths: npt.NDArray[np.int64], rows: Rows, compute: Callable[[Rows], T]
+    ) -> list[T]:
+        """What `compute` gives for some rows, part by part, in order.
+
+        Args:
+            lengths: tokens of every string.
+            rows: of one batch, none of them without tokens.
+            compute: a part.
+
+        Raises:
+            ModelError: there is no room for a single text.
+        """
+        self._count += 1
+        if self._count % TRIM_EVERY == 0:
+            self.give_back()
+        width = int(lengths[rows].max())
+        size = len(rows) if self._room is None else max(1, self._room // width)
+        if len(rows) > size:
+            parts = [rows[start : start + size] for start in range(0, len(rows), size)]
+            return [found for part in parts for found in self(lengths, part, compute)]
+        try:
+            return [compute(rows)]
+        except RuntimeError as error:
+            if not _is_out_of_memory(error):
+                raise
+            if len(rows) == 1:
+                raise ModelError(
+                    f"{self._model}: {self._device} has no memory for one text of {width} tokens; "
+                    "give a lower --max-length, or --dtype bfloat16"
+                ) from error
+        # not in the handler: its traceback holds on to what was computed so far
+        self._room = len(rows) * width // 2
+        self.give_back()
+        note = f"batches made smaller, for want of memory on {self._device}"
+        if note not in self._notes:
+            self._notes.append(note)
+        return self(lengths, rows, compute)
+
+    def give_back(self) -> None:
+        """Return to the system, or to the device, what earlier batches left."""
+        if self._device.type == "cpu":
+            give_back_memory()
+        elif self._device.type == "cuda" and self._room is not None:
+            torch.cuda.empty_cache()
+
+
+def _is_out_of_memory(error: RuntimeError) -> bool:
+    """Torch has a class for it on CUDA, and words elsewhere."""
+    return isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error)
 
 
 def batches(lengths: npt.NDArray[np.int64], strings: Sequence[str], budget: int) -> Iterator[Rows]:

@@ -161,7 +161,8 @@ class OpenVinoEncoder(TransformersEncoder):
         """Vectors of texts of several lengths, alone and padded."""
         alone = [self._forward(self._tokens([text], ""), np.arange(1)) for text in _PROBES]
         tokenized = self._tokens(_PROBES, "")
-        return np.concatenate([*alone, self._forward(tokenized, np.arange(len(_PROBES)))])
+        together = self._forward(tokenized, np.arange(len(_PROBES)))
+        return torch.cat([*alone, together]).numpy()
 
 
 class _LastStates(torch.nn.Module):

@@ -15,7 +15,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from jfinteb.eval.backends.as_saved import as_saved
 from jfinteb.eval.backends.base import Embedded, EncoderOptions, Flags, Rows, TextEncoder
-from jfinteb.eval.backends.batching import BATCH_TOKENS, TRIM_EVERY, give_back_memory, units
+from jfinteb.eval.backends.batching import BATCH_TOKENS, Fitting, units
 from jfinteb.eval.backends.custom import as_vectors
 from jfinteb.eval.backends.loading import lengths_of, no_random_weights, shorten
 from jfinteb.eval.backends.model_files import ModelFiles
@@ -126,6 +126,7 @@ class SentenceTransformersEncoder(TextEncoder):
         if self._dimensions:
             self.check_dimensions()
         self.notes = [note for note in notes_of(options, declared, "") if "prompts" in note]
+        self._fitting = Fitting(self.spec.model, self._device, self.notes)
         if because:
             self.notes.insert(
                 0,
@@ -252,17 +253,17 @@ class SentenceTransformersEncoder(TextEncoder):
         self.load()
         route, prompt = self.spec.route(role), self.spec.prompt(role)
         lengths, truncated = self._counted(strings, route)
-        on_cpu = self._device.type == "cpu"
-        for number, rows in enumerate(units(lengths, strings, missing, self._budget), start=1):
+
+        def encode(rows: Rows) -> Vectors:
+            return self._encode([strings[row] for row in rows.tolist()], prompt, route)
+
+        for rows in units(lengths, strings, missing, self._budget):
             if lengths[rows].any():
-                vectors = self._encode([strings[row] for row in rows.tolist()], prompt, route)
+                vectors = np.concatenate(self._fitting(lengths, rows, encode))
             else:
                 vectors = np.zeros((len(rows), self._dimensions), dtype=np.float32)
             yield rows, Embedded(vectors, lengths[rows], truncated[rows])
-            if on_cpu and number % TRIM_EVERY == 0:
-                give_back_memory()
-        if on_cpu:
-            give_back_memory()
+        self._fitting.give_back()
 
     def _encode(self, strings: Sequence[str], prompt: str, route: str) -> Vectors:
         apart = 0 if self.spec.pool_prompt else len(prompt)

@@ -15,16 +15,17 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from jfinteb.eval.backends.as_saved import as_saved
 from jfinteb.eval.backends.base import Embedded, EncoderOptions, Flags, Rows, TextEncoder
-from jfinteb.eval.backends.batching import BATCH_TOKENS, TRIM_EVERY, give_back_memory, units
+from jfinteb.eval.backends.batching import BATCH_TOKENS, Fitting, token_budget, units
 from jfinteb.eval.backends.model_files import Declared, ModelFiles
 from jfinteb.eval.backends.tokens import Tokenized, Tokens, length_limit
-from jfinteb.eval.encoder import EncoderSpec, ModelError, Vectors
+from jfinteb.eval.encoder import EncoderSpec, ModelError
 from jfinteb.eval.pooling import check_mode, pool
 from jfinteb.loaders.errors import UsageError
 from jfinteb.loaders.task import Role
 
 __all__ = ["DTYPES", "TransformersEncoder", "device_of", "environment_of", "notes_of"]
 
+Pooled = list[torch.Tensor]  # a batch on its device, in one part or more
 DTYPES = ("float32", "bfloat16", "float16", "auto")
 _LAYER = re.compile(r"(^|\.)(layers?|h|blocks?)\.\d+\.")
 _PROMPT_ROLES = {  # names that models give their prompts
@@ -106,10 +107,12 @@ class TransformersEncoder(TextEncoder):
         self.check_dimensions()
         self._device = device_of(options.device)
         self.leaves_cores = self._device.type != "cpu"
-        self._batches = 0
-        self.budget = options.batch_tokens or BATCH_TOKENS[self._device.type]
+        self.budget = options.batch_tokens or token_budget(
+            self._device.type, self._config.get_text_config()
+        )
         self._loaded: torch.nn.Module | None = None
         self.notes = [*notes_of(options, declared, pooling), *kept]
+        self._fitting = Fitting(self.spec.model, self._device, self.notes)
 
     @property
     def dimensions(self) -> int:
@@ -168,9 +171,18 @@ class TransformersEncoder(TextEncoder):
         """Tokenize once, then run batches of similar length; loads the weights if need be."""
         self.load()
         tokenized = self._tokens(strings, self.spec.prompt(role))
+        ahead: tuple[Rows, Pooled] | None = None
         for rows in units(tokenized.lengths, strings, missing, self.budget):
-            yield rows, self._run(tokenized, rows)
-        self._give_back()
+            launched = rows, self._launch(tokenized, rows)
+            if ahead is not None:
+                yield ahead[0], self._fetched(tokenized, *ahead)
+            ahead = launched
+            if self._device.type == "cpu":  # nothing to wait for: what is there is kept at once
+                yield rows, self._fetched(tokenized, *launched)
+                ahead = None
+        if ahead is not None:
+            yield ahead[0], self._fetched(tokenized, *ahead)
+        self._fitting.give_back()
 
     def lengths(self, strings: Sequence[str], role: Role) -> npt.NDArray[np.int64]:
         """Tokens of each string, shape (n,)."""
@@ -180,44 +192,41 @@ class TransformersEncoder(TextEncoder):
         """The strings as one batch, which is the caller's to keep within the budget."""
         self.load()
         tokenized = self._tokens(strings, self.spec.prompt(role))
-        return self._run(tokenized, np.arange(len(strings)))
+        rows = np.arange(len(strings))
+        return self._fetched(tokenized, rows, self._launch(tokenized, rows))
 
-    def _run(self, tokenized: Tokenized, rows: Rows) -> Embedded:
+    def _launch(self, tokenized: Tokenized, rows: Rows) -> Pooled:
+        """Have a batch computed, without waiting for it where a device works by itself."""
+        if not tokenized.lengths[rows].any():
+            return []  # the tokenizer drops every character
+        return self._fitting(tokenized.lengths, rows, lambda part: self._forward(tokenized, part))
+
+    def _fetched(self, tokenized: Tokenized, rows: Rows, pooled: Pooled) -> Embedded:
+        """Wait for a batch. A text without any token has the zero vector."""
         lengths, truncated = tokenized.lengths[rows], tokenized.truncated[rows]
-        self._batches += 1
-        if self._batches % TRIM_EVERY == 0:
-            self._give_back()
-        if lengths.any():
-            return Embedded(self._forward(tokenized, rows), lengths, truncated)
-        # a text whose every character the tokenizer drops has no token, and the zero vector
-        return Embedded(np.zeros((len(rows), self.dimensions), np.float32), lengths, truncated)
-
-    def _give_back(self) -> None:
-        if self._device.type == "cpu":
-            give_back_memory()
+        if not pooled:
+            return Embedded(np.zeros((len(rows), self.dimensions), np.float32), lengths, truncated)
+        return Embedded(torch.cat([part.cpu() for part in pooled]).numpy(), lengths, truncated)
 
     @torch.inference_mode()
-    def _forward(self, tokenized: Tokenized, rows: Rows) -> Vectors:
+    def _forward(self, tokenized: Tokenized, rows: Rows) -> torch.Tensor:
         inputs = tokenized.batch(rows, self._tokens.pad_values)
-        pooled = inputs.pop("pooled").to(self._device)
-        attended = inputs["attention_mask"].to(self._device)
+        if self._device.type == "cuda":  # pinned, so that copies do not hold up what is computed
+            inputs = {name: tensor.pin_memory() for name, tensor in inputs.items()}
+        inputs = {k: tensor.to(self._device, non_blocking=True) for k, tensor in inputs.items()}
+        pooled, attended = inputs.pop("pooled"), inputs["attention_mask"]
         output = self._states_of(inputs)
         vectors = [
-            pool(mode, self._states(output, mode), attended, pooled).cpu()
+            pool(mode, self._states(output, mode), attended, pooled)
             for mode in self.spec.pooling.split("+")
         ]
-        done: Vectors = torch.cat(vectors, dim=1).numpy()
-        return done
+        return torch.cat(vectors, dim=1)
 
     def _states_of(self, inputs: Mapping[str, torch.Tensor]) -> Any:
         """The model's output: `last_hidden_state` and, where they are pooled, `hidden_states`."""
         assert self._loaded is not None
         known = self._accepted  # some tokenizers give token_type_ids to models that have none
-        taken = {
-            name: tensor.to(self._device)
-            for name, tensor in inputs.items()
-            if known is None or name in known
-        }
+        taken = {k: tensor for k, tensor in inputs.items() if known is None or k in known}
         several = "first_last_avg" in self.spec.pooling or self.spec.layer != -1
         return self._loaded(**taken, output_hidden_states=several)
 
