@@ -5,7 +5,7 @@
 Every child is forked from a process that has imported everything but run nothing, runs `jfinteb
 run` on a few sample tasks with one cache, and is sent SIGKILL after a random time. When a child
 ends by itself, results, predictions and cached vectors must be those of an undisturbed run, to the
-last bit; then it begins again from nothing. With `--pairs`, two children share the cache at a time.
+last bit; then it begins again from nothing. With `--at-once 2`, two children share the cache.
 """
 
 from __future__ import annotations

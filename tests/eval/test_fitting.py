@@ -12,6 +12,7 @@ import transformers
 
 from jfinteb.eval.backends.batching import BATCH_TOKENS, Fitting, token_budget
 from jfinteb.eval.encoder import ModelError
+from jfinteb.eval.store import MemoryStore
 
 from .conftest import OpenTiny
 
@@ -108,3 +109,29 @@ def test_the_budget_follows_from_the_width(
 ) -> None:
     config = transformers.BertConfig(hidden_size=hidden, intermediate_size=inner)
     assert token_budget(device, config) == expected <= BATCH_TOKENS[device]
+
+
+def test_neither_budget_nor_threads_nor_kept_vectors_change_a_vector(
+    open_tiny: OpenTiny, sentences: list[str]
+) -> None:
+    """More than 1e-6 never, whatever shares a batch, on however many threads."""
+    plain = open_tiny("bert").encode(sentences, "query")
+    for budget in (1, 64, 300, 100_000):
+        found = open_tiny("bert", batch_tokens=budget).encode(sentences, "query")
+        assert np.abs(found - plain).max() < 1e-6
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        found = open_tiny("bert").encode(sentences, "query")
+    finally:
+        torch.set_num_threads(before)
+    assert np.abs(found - plain).max() < 1e-6
+    store = MemoryStore()
+    half = open_tiny("bert")
+    half.store = store
+    half.encode(sentences[::2], "query")
+    rest = open_tiny("bert")
+    rest.store = store
+    found = rest.encode(sentences, "query")
+    assert rest.counts.cached == len(sentences[::2])
+    assert np.abs(found - plain).max() < 1e-6
