@@ -191,6 +191,6 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 def _write_json(path: Path, audits: Sequence[TaskAudit]) -> None:
     text = json.dumps([asdict(one) for one in audits], ensure_ascii=False, indent=2)
     try:
-        write_whole(path, text + "\n")
+        write_whole(path.resolve(), text + "\n")  # through a link, which stays one
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}") from error

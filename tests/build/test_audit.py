@@ -368,6 +368,13 @@ def test_what_is_printed(planted: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert lines[-1] == "11 errors that no card declares, 0 errors that cards declare, 8 warnings"
 
 
+def test_json_goes_through_a_link(planted: Path, tmp_path: Path) -> None:
+    target, link = tmp_path / "kept.json", tmp_path / "audit.json"
+    link.symlink_to(target)
+    assert main([str(planted), "--json", str(link), "--tasks", "ews_domain"]) == 0
+    assert link.is_symlink() and json.loads(target.read_text(encoding="utf-8"))
+
+
 def test_json(planted: Path, tmp_path: Path) -> None:
     path = tmp_path / "audit.json"
     assert main([str(planted), "--json", str(path), "--tasks", "ews_domain"]) == 0
