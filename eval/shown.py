@@ -91,15 +91,19 @@ def show_plan(runs: Sequence[Run]) -> None:
     for run in runs:
         if len(runs) > 1:
             print(run.runner.folder.name)
+        characters = left = 0
         for plan in run.plans:
             rows = {split: table.num_rows for split, table in plan.tables.items()}
             state = "done" if plan.done else "to run"
             sizes = ", ".join(f"{split} {n:,}" for split, n in rows.items())
             new = 0 if plan.done else run.runner.to_encode(plan)
+            characters, left = characters + plan.characters, left + new
             print(
                 f"{plan.task.name:20} {state:7} {plan.characters:>10,} characters, "
                 f"{new:>10,} to encode ({sizes})"
             )
+        if len(run.plans) > 1:  # texts that several tasks share are encoded once, counted in each
+            print(f"{'all':20} {'':7} {characters:>10,} characters, {left:>10,} to encode")
 
 
 def progress_bar(console: Console) -> Progress:
