@@ -42,7 +42,8 @@ types: $(INSTALLED)
 # encoding is measured on the model folder that JFINTEB_MODEL names
 bench: $(INSTALLED)
 	@if [ -n "$$JFINTEB_MODEL" ]; then \
-	  $(BIN)/python tests/bench/bench_encode.py --backends transformers,openvino; \
+	  $(BIN)/python tests/bench/bench_encode.py --backends transformers,openvino && \
+	  $(BIN)/python tests/bench/bench_suite.py; \
 	else echo "no JFINTEB_MODEL: encoding is not measured"; fi
 	$(BIN)/python tests/bench/bench_score.py
 	$(BIN)/python tests/bench/bench_memory.py

@@ -33,6 +33,7 @@ __all__ = [
     "outcome_fields",
     "read_result",
     "read_results",
+    "result_paths",
     "run_folder",
     "scan_results",
     "write_result",
@@ -199,7 +200,7 @@ def scan_results(output: Path) -> tuple[list[Result], list[str]]:
     if not output.is_dir():
         raise UsageError(f"no folder {output}; expected the folder that `jfinteb run` wrote to")
     results, unreadable = [], []
-    for path in _result_paths(output):
+    for path in result_paths(output):
         try:
             results.append(read_result(path))
         except DataError as error:
@@ -207,7 +208,8 @@ def scan_results(output: Path) -> tuple[list[Result], list[str]]:
     return results, unreadable
 
 
-def _result_paths(output: Path) -> list[Path]:
+def result_paths(output: Path) -> list[Path]:
+    """The result files under a folder, in a fixed order; those set aside are not among them."""
     return sorted(path for path in output.rglob("*.json") if find_task(path.stem) is not None)
 
 

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from jfinteb.eval.encoder import Vectors
 from jfinteb.eval.outcome import Outcome
 from jfinteb.eval.processes import process_pool
-from jfinteb.eval.protocols import score
+from jfinteb.eval.protocols import load_protocols, score
 from jfinteb.loaders.errors import JfintebError
 from jfinteb.loaders.task import Task
 
@@ -102,7 +102,7 @@ class Scorer:
     def _submitted(self, job: Callable[[], Scored]) -> Future[Scored]:
         for _ in range(2):
             if self._pool is None:
-                self._pool = process_pool(self.processes)
+                self._pool = process_pool(self.processes, load_protocols)
             try:
                 return self._pool.submit(job)
             except BrokenProcessPool:  # died since, with nothing to do

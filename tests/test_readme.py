@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jfinteb.eval.cli import run_main
+from jfinteb.eval.cli import main
 from jfinteb.loaders.task import get_suite
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,8 +33,9 @@ def test_table_of_tasks_is_that_of_the_cards() -> None:
 
 
 def test_every_option_it_names_exists(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        run_main(["--help"])
+    for arguments in (["run", "--help"], ["show", "--help"]):
+        with pytest.raises(SystemExit):
+            main(arguments)
     known = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
     known |= {"--source", "--out", "--fetch", "--since", "--rows-per-label"}  # of the build command
     known |= {"--local-dir", "--strict"}  # of hf, of the audit

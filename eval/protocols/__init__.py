@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jfinteb.eval.outcome import Outcome
 from jfinteb.loaders.task import CORPUS, Kind, Role, Task
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from jfinteb.eval.encoder import Vectors
 
-__all__ = ["VERSION", "inputs", "score"]
+__all__ = ["VERSION", "inputs", "load_protocols", "score"]
 
 # Raised when the same vectors start to give other scores: older results are then computed again.
 VERSION = 2
@@ -35,10 +35,19 @@ def score(
         vectors: one float32 vector a row, by split.
         seed: first seed of what draws random numbers.
     """
-    # imported when used: `evaluate`, under the metrics, takes seconds that a dry run need not pay
-    protocol = importlib.import_module(f"{__name__}.{task.kind}")
-    outcome: Outcome = protocol.run(task, tables, vectors, seed)
+    outcome: Outcome = _protocol(task.kind).run(task, tables, vectors, seed)
     return outcome
+
+
+def load_protocols() -> None:
+    """Import what scoring needs, which takes seconds, before a time is taken."""
+    for kind in Kind:
+        _protocol(kind)
+
+
+def _protocol(kind: Kind) -> Any:
+    # imported when used: `evaluate`, under the metrics, takes seconds that a dry run need not pay
+    return importlib.import_module(f"{__name__}.{kind}")
 
 
 def inputs(task: Task, tables: Mapping[str, pa.Table]) -> dict[str, tuple[Role, list[str]]]:
