@@ -94,7 +94,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         "--truncate-dim",
         type=_dims,
         metavar="N,N",
-        help="keep the first N dimensions; all,256,128 scores each without encoding again",
+        help="keep the first N dimensions; all,256,128 scores each without encoding again; "
+        "default: what the model declares, else all",
     )
     how.add_argument("--normalize", action=onoff, help="scale vectors to length 1")
     how.add_argument("--dtype", help="float32, bfloat16, float16 or auto")
@@ -149,6 +150,9 @@ def _dims(text: str) -> tuple[int | None, ...]:
         raise argparse.ArgumentTypeError(
             f"found {text!r}, expected whole numbers or all, such as all,256"
         ) from None
+    wrong = next((n for n in found if n is not None and n < 1), None)
+    if wrong is not None:
+        raise argparse.ArgumentTypeError(f"truncate-dim is {wrong}, expected above 0, or all")
     return tuple(dict.fromkeys(found))
 
 
@@ -194,7 +198,7 @@ def model_options(args: argparse.Namespace, preset: Preset | None) -> EncoderOpt
     """
     given = {name: value for name in _OF_MODEL if (value := getattr(args, name)) is not None}
     if args.truncate_dim is not None and len(args.truncate_dim) == 1:
-        given["truncate_dim"] = args.truncate_dim[0]
+        given["truncate_dim"] = args.truncate_dim[0] or 0  # all of them, whatever is declared
     api = {name: value for name in _OF_API if (value := getattr(args, name)) is not None}
     if args.base_url is not None:
         given.setdefault("backend", "api")

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from filelock import FileLock
 
 from jfinteb.eval.encoder import EncoderSpec
+from jfinteb.eval.exports import clear_exports, exports_in
 from jfinteb.loaders.errors import DataError, UsageError
 
 __all__ = [
@@ -160,10 +161,10 @@ def describe_folder(folder: Path, *, verify: bool) -> tuple[list[CachedSpec], li
 
 
 def clear(folder: Path, model: str) -> tuple[list[str], int]:
-    """Delete the files of a model, or of `"all"`, also such as were damaged.
+    """Delete the files and exports of a model, or of `"all"`, also such as were damaged.
 
     Returns:
-        Names of the files, and the bytes that they took.
+        Names of the files and exports, and the bytes that they took.
 
     Raises:
         UsageError: nothing of that model is kept.
@@ -174,15 +175,19 @@ def clear(folder: Path, model: str) -> tuple[list[str], int]:
         if (name := _NAME.fullmatch(path.name)) and (name["kind"] != "sqlite" or _is_ours(path))
         if model == "all" or name["model"] == _plain(model)
     ]
-    if not chosen and model != "all":
+    exports = [
+        each for each in exports_in(folder) if model == "all" or _plain(each.model) == _plain(model)
+    ]
+    if not chosen and not exports and model != "all":
         raise UsageError(f"nothing is kept of {model!r} in {folder}; see `jfinteb cache`")
-    size = 0
+    size = clear_exports(exports)
     for path in chosen:
         for part in (path, *(Path(f"{path}{suffix}") for suffix in ("-wal", "-shm", ".lock"))):
             with contextlib.suppress(FileNotFoundError):
                 size += part.stat().st_size
                 part.unlink()
-    return [path.name for path in chosen], size
+    names = [f"export {each.folder.name} of {each.model or 'a model'}" for each in exports]
+    return [*(path.name for path in chosen), *names], size
 
 
 def _is_ours(path: Path) -> bool:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jfinteb.eval.arguments import add_run_options, chosen_preset, model_options
-from jfinteb.loaders.cli import Parser, guarded
+from jfinteb.loaders.cli import Parser, guarded, names
 from jfinteb.loaders.errors import UsageError
-from jfinteb.loaders.task import get_suite, suites
+from jfinteb.loaders.task import declared_tasks, get_suite, suites, task_names
+
+if TYPE_CHECKING:
+    from jfinteb.eval.leaderboard import Board
 
 __all__ = ["main", "run_main"]
 
@@ -46,22 +51,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add = commands.add_parser
     add_run_options(add("run", help="score a model", description=_RUN_HELP, epilog=_RUN_EXAMPLES))
-    tasks = add("tasks", help="list the tasks", description="List the tasks of a suite.")
-    tasks.add_argument("--suite", default="all", metavar="NAME", help="default: all")
-    show = add(
-        "show", help="print results", description="Print a table of all results in a folder."
-    )
-    report = add("report", help="write an HTML page", description="Write results as one HTML page.")
-    for command in (show, report):
-        command.add_argument(
-            "folder",
-            type=Path,
-            nargs="?",
-            default=Path("results"),
-            metavar="RESULTS",
-            help="default results",
-        )
-    report.add_argument("--out", type=Path, metavar="FILE", help="default RESULTS/report.html")
+    tasks = add("tasks", help="list the tasks", description="List the tasks and their variants.")
+    tasks.add_argument("--suite", metavar="NAME", help="only those of a suite")
+    _add_views(add)
     models = add(
         "models",
         help="list the presets",
@@ -92,6 +84,35 @@ def main(argv: Sequence[str] | None = None) -> int:
     return guarded(lambda: commands_by_name[args.command](args))
 
 
+def _add_views(add: Callable[..., argparse.ArgumentParser]) -> None:
+    """`show` and `report`."""
+    show = add("show", help="print results", description="Compare all runs in a folder.")
+    report = add("report", help="write an HTML page", description="Write results as one HTML page.")
+    for command in (show, report):
+        command.add_argument(
+            "folder",
+            type=Path,
+            nargs="?",
+            default=Path("results"),
+            metavar="RESULTS",
+            help="default results",
+        )
+        command.add_argument("--model", metavar="TEXT", help="only models with TEXT in their name")
+        command.add_argument("--suite", metavar="NAME", help="only the tasks of a suite")
+        command.add_argument(
+            "--tasks", type=names, metavar="A,B", help="only these tasks; they have no average"
+        )
+    show.add_argument(
+        "--intervals",
+        action=argparse.BooleanOptionalAction,
+        help="95 %% intervals under scores; default: where the table has room",
+    )
+    machine = show.add_mutually_exclusive_group()
+    machine.add_argument("--json", action="store_true", help="print JSON instead: tables with rows")
+    machine.add_argument("--csv", action="store_true", help="print CSV instead: a line a score")
+    report.add_argument("--out", type=Path, metavar="FILE", help="default RESULTS/report.html")
+
+
 def run_main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `python eval/run.py`: the same as `jfinteb run`."""
     parser = Parser(prog="eval/run.py", description=_RUN_HELP, epilog=_RUN_EXAMPLES)
@@ -110,28 +131,46 @@ def _run(args: argparse.Namespace) -> int:
 def _tasks(args: argparse.Namespace) -> int:
     from jfinteb.eval.table import output_console, task_table
 
-    output_console().print(task_table(get_suite(args.suite)))
+    tasks = declared_tasks() if args.suite is None else get_suite(args.suite)
+    output_console().print(task_table(tasks))
     for name, members in suites().items():
-        print(f"suite {name}: {len(members)} tasks")
-    print("rows: train/validation/test; retrieval: validation/test/corpus")
+        lacking = [task for task in task_names() if not {task, f"{task}_clean"} & set(members)]
+        without = f", without {', '.join(lacking)}" if lacking else ""
+        print(f"suite {name}: {len(members)} tasks{without}")
+    print("rows: train/validation/test; retrieval: validation/test/corpus; clustering: no train")
+    print("public no: rows may not be redistributed; `python -m jfinteb.build` makes them for you")
+    if args.suite is None:
+        print("fresh variants: ews_*_since_<YYYYMM>[_n<rows>][_r<release>], built with --since")
+        print("variants from a dump of your own: wiki*_dump and industry*_dump, see their cards")
     return 0
 
 
 def _report(args: argparse.Namespace) -> int:
     from jfinteb.eval.report import html
-    from jfinteb.eval.result import read_results
     from jfinteb.loaders.files import write_whole
 
-    results = read_results(args.folder)
-    if not results:
-        raise UsageError(f"no results in {args.folder}; make some with `jfinteb run`")
+    boards, unreadable = _boards(args)
     out = args.out or args.folder / "report.html"
     try:
-        write_whole(out, html(results))
+        write_whole(out, html(boards))
     except OSError as error:
         raise UsageError(f"cannot write {out}: {error.strerror or error}") from error
     print(f"wrote {out}")
-    return 0
+    return 1 if unreadable else 0
+
+
+def _boards(args: argparse.Namespace) -> tuple[list[Board], list[str]]:
+    """What was asked for; files that cannot be read are told on standard error."""
+    from jfinteb.eval.leaderboard import boards, choose
+    from jfinteb.eval.runs import read_runs
+
+    runs, unreadable = read_runs(args.folder)
+    for message in unreadable:
+        print(f"error: {message}", file=sys.stderr)
+    if not runs:
+        raise UsageError(f"no results in {args.folder}; make some with `jfinteb run`")
+    chosen = choose(runs, args.model, args.suite, args.tasks)
+    return boards(chosen, suite=args.suite, chosen=args.tasks is not None), unreadable
 
 
 def _models(args: argparse.Namespace) -> int:
@@ -149,6 +188,7 @@ def _models(args: argparse.Namespace) -> int:
 def _cache(args: argparse.Namespace) -> int:
     from jfinteb.eval.cache import cache_folder
     from jfinteb.eval.cache_file import clear, describe_folder
+    from jfinteb.eval.exports import exports_in
     from jfinteb.eval.table import cache_table, output_console
 
     folder = args.cache or cache_folder()
@@ -162,19 +202,25 @@ def _cache(args: argparse.Namespace) -> int:
         print(f"error: {message}", file=sys.stderr)
     output_console().print(cache_table(held))
     print(f"{sum(spec.bytes for spec in held) / 1e6:.1f} MB of vectors in {folder}")
+    for export in exports_in(folder):
+        of = f"{export.model} {export.revision}" if export.model else "a model, or not whole"
+        made = f", made {export.made}" if export.made else ""
+        print(f"OpenVINO export of {of}: {export.bytes / 1e6:.1f} MB{made}")
     return 1 if unreadable or any(spec.damaged for spec in held) else 0
 
 
 def _show(args: argparse.Namespace) -> int:
-    from jfinteb.eval.result import scan_results
-    from jfinteb.eval.table import output_console, print_results
+    from jfinteb.eval.board_export import to_csv, to_json
+    from jfinteb.eval.board_table import print_boards
+    from jfinteb.eval.table import output_console
 
-    results, unreadable = scan_results(args.folder)
-    for message in unreadable:
-        print(f"error: {message}", file=sys.stderr)
-    if not results:
-        raise UsageError(f"no results in {args.folder}; make some with `jfinteb run`")
-    print_results(output_console(), results)
+    boards, unreadable = _boards(args)
+    if args.json or args.csv:
+        if isinstance(sys.stdout, io.TextIOWrapper):  # machines expect UTF-8 on every system
+            sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
+        sys.stdout.write(to_json(boards) if args.json else to_csv(boards))
+    else:
+        print_boards(output_console(), boards, args.intervals)
     return 1 if unreadable else 0
 
 

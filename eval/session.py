@@ -20,6 +20,7 @@ from jfinteb.eval.runner import Plan, Runner
 from jfinteb.eval.scoring import Scorer
 from jfinteb.eval.settled import recall, remember
 from jfinteb.eval.shown import (
+    Heartbeat,
     Run,
     introduce,
     of_preset,
@@ -91,19 +92,21 @@ class Session:
             raise UsageError("--compare-poolings with --pooling; leave one out")
         for precision in args.precision or ():
             check_precision(precision)
+        several = args.truncate_dim is not None and len(args.truncate_dim) > 1
+        kept = None if args.no_cache else args.cache or cache_folder()
         return cls(
             options=options,
             preset=preset,
             preset_file=args.preset if (args.preset or "").lower().endswith(".toml") else None,
             poolings=args.compare_poolings or (options.pooling,),
-            dims=args.truncate_dim or (options.truncate_dim,),
+            dims=args.truncate_dim if several else (options.truncate_dim,),
             precisions=args.precision or ("float32",),
             tasks=tasks,
             whole=not args.tasks,
             origin=open_origin(data),
-            output=args.output,
+            output=args.output.absolute(),  # a user's own code may change the directory
             seed=args.seed,
-            cache=None if args.no_cache else args.cache or cache_folder(),
+            cache=None if kept is None else kept.absolute(),
             dry_run=args.dry_run,
             debug=args.debug,
             console=Console(stderr=True, soft_wrap=True, highlight=False),
@@ -139,6 +142,7 @@ class Session:
 
     def _opened(self, options: EncoderOptions) -> TextEncoder:
         encoder = open_encoder(options)
+        encoder.keep_in(self.cache)
         try:
             encoder.identify()
         except JfintebError as error:
@@ -226,7 +230,13 @@ class Session:
             finished += plan.characters  # repeated texts were encoded once; step over the rest
             progress.update(bar, completed=finished, description=next(names, "scoring"))
 
-        run.encoder.on_progress = lambda characters: progress.advance(bar, characters)
+        heartbeat = Heartbeat(progress)
+
+        def on_progress(characters: int) -> None:
+            progress.advance(bar, characters)
+            heartbeat()
+
+        run.encoder.on_progress = on_progress
         run.runner.on_encoded = on_encoded
         scored = run.runner.run(run.plans, debug=self.debug)
         for plan, result in scored:

@@ -1,8 +1,9 @@
 """What opening a model settles, remembered.
 
 With it nothing of torch is imported to see that all is done, or what there is to do. Only for
-folders, and only while every file of the folder, the options, the versions and the visible devices
-are what they were; what is to be encoded is encoded by the model itself, opened anew.
+folders, and only while every file of the folder that counts, the options, the versions and the
+visible devices are what they were; what is to be encoded is encoded by the model itself, opened
+anew.
 """
 
 from __future__ import annotations
@@ -18,14 +19,19 @@ from pathlib import Path
 from typing import Any
 
 from jfinteb.eval.backends.base import Embedded, EncoderOptions, Flags, Rows, TextEncoder
+from jfinteb.eval.backends.folder import states_of
 from jfinteb.eval.encoder import EncoderSpec, ModelError
-from jfinteb.loaders.files import files_under, write_whole
+from jfinteb.loaders.files import write_whole
 from jfinteb.loaders.task import Role
 
 __all__ = ["Settled", "recall", "remember"]
 
-_SCHEMA = 1
-_PACKAGES = ("jfinteb", "torch", "transformers", "tokenizers", "sentence-transformers")
+_SCHEMA = 2
+_PACKAGES = (
+    *("jfinteb", "torch", "transformers", "tokenizers", "sentence-transformers", "sentencepiece"),
+    *("fugashi", "ipadic", "unidic-lite", "unidic", "mecab-python3", "SudachiPy", "rhoknp"),
+    "tiktoken",
+)
 _BACKENDS = ("auto", "transformers", "sentence-transformers")
 
 
@@ -81,8 +87,12 @@ def recall(folder: Path, options: EncoderOptions) -> Settled | None:
 def remember(folder: Path, options: EncoderOptions, encoder: TextEncoder) -> None:
     """Keep what opening the encoder has settled."""
     path = _path(folder, options)
-    if path is None or not encoder.cacheable:
+    if path is None or not encoder.cacheable or _leans_on_more(encoder):
         return
+    try:
+        getattr(encoder, "check_files", lambda: None)()
+    except ModelError:
+        return  # what was opened is not what is there now
     values = {
         "spec": asdict(encoder.spec),
         "notes": encoder.notes,
@@ -97,6 +107,12 @@ def remember(folder: Path, options: EncoderOptions, encoder: TextEncoder) -> Non
         return  # only time is lost
 
 
+def _leans_on_more(encoder: TextEncoder) -> bool:
+    """Whether it follows from code or dictionaries that are not looked at here."""
+    named = {*encoder.environment, *encoder.spec.settings}
+    return any(name.startswith(("code of ", "mecab dictionary ")) for name in named)
+
+
 def _path(folder: Path, options: EncoderOptions) -> Path | None:
     model = Path(options.model).expanduser()
     if options.backend not in _BACKENDS or not model.is_dir():
@@ -107,13 +123,11 @@ def _path(folder: Path, options: EncoderOptions) -> Path | None:
 
 
 def _files(folder: Path) -> list[list[str | int]]:
-    """Name, size, times and inode of every file: what no change of content leaves as it was."""
-    found: list[list[str | int]] = []
-    for path in files_under(folder):
-        state = path.stat()
-        name = path.relative_to(folder).as_posix().encode("utf-8", "surrogateescape").hex()
-        found.append([name, state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino])
-    return found
+    """The state of every file that can change a vector."""
+    return [
+        [name.encode("utf-8", "surrogateescape").hex(), *state]
+        for name, *state in states_of(folder)
+    ]
 
 
 def _surroundings() -> list[str]:

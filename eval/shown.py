@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -19,7 +20,16 @@ from jfinteb.loaders.data import SAMPLE, Origin
 from jfinteb.loaders.sample import NOTICE
 from jfinteb.loaders.task import Task
 
-__all__ = ["Run", "introduce", "notes_of", "of_preset", "progress_bar", "show_plan", "show_scores"]
+__all__ = [
+    "Heartbeat",
+    "Run",
+    "introduce",
+    "notes_of",
+    "of_preset",
+    "progress_bar",
+    "show_plan",
+    "show_scores",
+]
 
 
 @dataclass(slots=True)
@@ -117,6 +127,32 @@ def progress_bar(console: Console) -> Progress:
         console=console,
         transient=True,
     )
+
+
+class Heartbeat:
+    """Says once a minute how far a run is, where there is no terminal to show a bar on.
+
+    Args:
+        progress: with one task.
+        seconds: between two lines.
+    """
+
+    def __init__(self, progress: Progress, seconds: float = 60.0) -> None:
+        self._progress = progress
+        self._seconds = seconds
+        self._last = time.monotonic()
+
+    def __call__(self) -> None:
+        """Say it if a minute has gone by."""
+        now = time.monotonic()
+        if self._progress.console.is_terminal or now - self._last < self._seconds:
+            return
+        self._last = now
+        task = self._progress.tasks[0]
+        line = f"{task.description}: {task.percentage:.0f} % of all texts"
+        if task.time_remaining is not None:
+            line += f", about {task.time_remaining / 60:.0f} min left"
+        self._progress.console.print(line, markup=False)
 
 
 def show_scores(

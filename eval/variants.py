@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,6 +49,10 @@ class _Over(TextEncoder):
     def totals(self) -> list[str]:
         """Those of the encoder below."""
         return self.base.totals()
+
+    def keep_in(self, folder: Path | None) -> None:
+        """Tell the encoder below."""
+        self.base.keep_in(folder)
 
     def load(self) -> None:
         """Load the encoder below."""
@@ -139,14 +144,21 @@ def open_variants(
 ) -> list[TextEncoder]:
     """An encoder a pooling, dimension and precision, each with each; they share the weights.
 
+    Of several `dims`, None keeps all dimensions; a single one is `options.truncate_dim`.
+
     Raises:
         UsageError, ModelError, UnavailableError: as `open_encoder`.
     """
     pooled = _pooled(options, poolings, opener)
-    if list(dims) == [options.truncate_dim] and list(precisions) == ["float32"]:
+    as_opened = list(dims) == [options.truncate_dim]  # None is then what the model declares
+    if as_opened and list(precisions) == ["float32"]:
         return pooled
     return [
-        Finished(encoder, truncate_dim=dim, precision=precision)
+        Finished(
+            encoder,
+            truncate_dim=encoder.spec.truncate_dim if as_opened else dim or None,
+            precision=precision,
+        )
         for encoder, dim, precision in itertools.product(pooled, dims, precisions)
     ]
 

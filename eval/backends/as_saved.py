@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import transformers
@@ -42,7 +41,7 @@ def as_saved(tokenizer: Any, files: ModelFiles, common: Mapping[str, Any]) -> tu
     """
     if not (getattr(tokenizer, "is_fast", False) and _of_transformers(tokenizer)):
         return tokenizer, []
-    saved = _file(files, "tokenizer.json")
+    saved = files.local("tokenizer.json")
     if saved is not None:
         raw = Tokenizer.from_file(str(saved))
         if _agree(tokenizer, raw):
@@ -71,7 +70,7 @@ def as_saved(tokenizer: Any, files: ModelFiles, common: Mapping[str, Any]) -> tu
 
 def _pieces_differ(tokenizer: Any, files: ModelFiles) -> list[str]:
     """A warning where a sentencepiece file alone says otherwise, and nothing stands in for it."""
-    model = _file(files, "tokenizer.model")
+    model = files.local("tokenizer.model")
     if model is None or find_spec("sentencepiece") is None:
         return []
     import sentencepiece
@@ -100,14 +99,3 @@ def _ids(raw: Tokenizer, text: str) -> list[int]:
     raw.no_truncation()
     raw.no_padding()
     return [int(i) for i in raw.encode(text, add_special_tokens=False).ids]
-
-
-def _file(files: ModelFiles, name: str) -> Path | None:
-    """A file that the libraries have fetched already, if the model has it."""
-    if files.folder is not None:
-        path = files.folder / name
-        return path if path.is_file() else None
-    from huggingface_hub import try_to_load_from_cache
-
-    found = try_to_load_from_cache(files.name, name, revision=files.revision)
-    return Path(found) if isinstance(found, str) else None

@@ -7,6 +7,7 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -35,7 +36,8 @@ class EncoderOptions:
 
     `prompts` and `routes` go by role; `settings` are a backend's own; `batch_tokens` is the number
     of tokens, padding included, that go through the model at once. `device` may name several,
-    joined by commas: then a process each; `workers` are processes on one device.
+    joined by commas: then a process each; `workers` are processes on one device. `truncate_dim` 0
+    keeps all dimensions, also where the model declares fewer.
     """
 
     model: str
@@ -62,9 +64,13 @@ class EncoderOptions:
             as_role(role)
         for name in ("max_length", "truncate_dim", "batch_tokens", "workers"):
             value = getattr(self, name)
-            if value is not None and value < 1:
+            if value is not None and value < (0 if name == "truncate_dim" else 1):
                 flag = name.replace("_", "-")
                 raise UsageError(f"{flag} is {value}, expected a whole number above 0")
+
+    def dimensions_kept(self, declared: int | None = None) -> int | None:
+        """The first dimensions that are kept, by the user's word or else the model's; None: all."""
+        return declared if self.truncate_dim is None else self.truncate_dim or None
 
 
 class TextEncoder(ABC):
@@ -148,6 +154,9 @@ class TextEncoder(ABC):
 
     def close(self) -> None:  # noqa: B027  (nor to let go of)
         """Let go of what `load` got hold of: processes, connections."""
+
+    def keep_in(self, folder: Path | None) -> None:  # noqa: B027  (few keep more than vectors)
+        """Where what a backend makes of a model may be kept, beside vectors; None: nowhere."""
 
     @property
     def environment(self) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+import reprlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from jfinteb.eval.backends.base import Embedded, EncoderOptions, TextEncoder
+from jfinteb.eval.backends.faults import first_line
 from jfinteb.eval.encoder import EncoderSpec, ModelError, Vectors
 from jfinteb.loaders.errors import JfintebError, UsageError
 from jfinteb.loaders.files import sha256_of
@@ -55,16 +57,16 @@ class CustomEncoder(TextEncoder):
             )
         module, here = _imported(options.model)
         self._own = _made(options.model, module)
-        revision = getattr(self._own, "revision", None)
+        self._revision = revision = _revision(options.model, self._own)
         super().__init__(
             EncoderSpec(
                 model=options.model,
-                revision=_hash(options.model, module) if revision is None else str(revision),
+                revision=_hash(options.model, module) if revision is None else revision,
                 backend="custom",
                 pooling="none",
                 prompts=options.prompts,
                 routes={role.value: role.value for role in Role},  # encode(texts, role) sees it
-                truncate_dim=options.truncate_dim,
+                truncate_dim=options.dimensions_kept(),
                 normalize=bool(options.normalize),
             )
         )
@@ -101,7 +103,9 @@ class CustomEncoder(TextEncoder):
         except JfintebError:
             raise
         except (Exception, SystemExit) as error:
-            raise ModelError(f"{self._name}: encode raised {_first(error)}") from error
+            raise ModelError(f"{self._name}: encode raised {first_line(error)}") from error
+        if _revision(self._name, self._own) != self._revision:
+            raise _inconstant(self._name, self._revision, _revision(self._name, self._own))
         return as_vectors(found, len(strings), self._name, self._dimensions or None)
 
 
@@ -131,7 +135,7 @@ def as_vectors(found: object, rows: int, model: str, dimensions: int | None = No
     except (TypeError, ValueError, RuntimeError) as error:
         raise ModelError(
             f"{model}: encode returned {type(found).__name__} that is no array of {rows} vectors "
-            f"({_first(error)})"
+            f"({first_line(error)})"
         ) from error
     if array.ndim != 2 or len(array) != rows or not array.shape[1]:
         raise ModelError(
@@ -174,9 +178,9 @@ def _imported(model: str) -> tuple[Any, bool]:
                 f"no module {name!r} in the current directory, and none is installed; run where "
                 f"{name.split('.')[0]}.py is, or install it"
             ) from error
-        raise ModelError(f"{name} cannot be imported: {_first(error)}") from error
+        raise ModelError(f"{name} cannot be imported: {first_line(error)}") from error
     except (Exception, SystemExit) as error:  # a module may do anything when it is read
-        raise ModelError(f"{name} cannot be imported: {_first(error)}") from error
+        raise ModelError(f"{name} cannot be imported: {first_line(error)}") from error
     finally:
         if added:  # what it imports later is found too, and hides nothing that is installed
             sys.path.remove(here)
@@ -201,7 +205,7 @@ def _made(model: str, module: Any) -> Any:
         try:
             found = found()
         except (Exception, SystemExit) as error:
-            raise ModelError(f"{model} raised {_first(error)}") from error
+            raise ModelError(f"{model} raised {first_line(error)}") from error
     encode = getattr(found, "encode", None)
     if not callable(encode):
         raise ModelError(f"{model} gave a {type(found).__name__} without encode(texts, role)")
@@ -216,13 +220,44 @@ def _made(model: str, module: Any) -> Any:
     return found
 
 
+def _revision(model: str, own: Any) -> str | None:
+    """What the object says that it does; None where it does not say."""
+    missing = object()
+    try:
+        inspect.getattr_static(own, "revision")
+        there = True
+    except AttributeError:
+        there = False
+    found = []
+    for _ in range(2):
+        try:
+            found.append(own.revision if there else getattr(own, "revision", missing))
+        except (Exception, SystemExit) as error:
+            raise ModelError(
+                f"{model}: its revision raised {first_line(error)}; mend it"
+            ) from error
+    one, two = found
+    if one is missing or (one is None and two is None):
+        return None
+    if not isinstance(one, str) or not one.strip() or not one.isprintable():
+        raise ModelError(
+            f"{model}: its revision is {reprlib.repr(one)}, expected a string in one line that "
+            "names what it does, or None"
+        )
+    if one != two:
+        raise _inconstant(model, one, two)
+    return one
+
+
+def _inconstant(model: str, one: object, two: object) -> ModelError:
+    return ModelError(
+        f"{model}: its revision was {reprlib.repr(one)}, then {reprlib.repr(two)}; expected one "
+        "that stays while vectors do"
+    )
+
+
 def _hash(model: str, module: Any) -> str:
     file = getattr(module, "__file__", None)
     if file is None or not Path(file).is_file():
         raise ModelError(f"{model}: {module.__name__} has no file; give its object a revision")
     return f"source-{sha256_of(Path(file))[:16]}"
-
-
-def _first(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:300] or 'no message'}"

@@ -44,7 +44,7 @@ class LexicalEncoder(TextEncoder):
                 backend="lexical",
                 pooling="none",
                 prompts=options.prompts,
-                truncate_dim=options.truncate_dim,
+                truncate_dim=options.dimensions_kept(),
                 normalize=options.normalize is not False,
             )
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -12,14 +11,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from jfinteb.eval.backends.faults import check_shards, fault_of, first_line
+from jfinteb.eval.backends.folder import fingerprint
 from jfinteb.eval.encoder import ModelError
 from jfinteb.loaders.errors import JfintebError, UnavailableError
-from jfinteb.loaders.files import files_under, sha256_of
 
 __all__ = ["Declared", "ModelFiles"]
 
 _TOKENIZERS = ("tokenizer*", "vocab*", "*.model", "spiece*", "sentencepiece*")
-_UNHASHED = (".git", ".cache", "onnx", "openvino")
 _MODES = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -48,6 +47,7 @@ class Declared:
     max_length: int | None = None
     lower_case: bool = False
     prompts: Mapping[str, str] = field(default_factory=dict)
+    truncate_dim: int | None = None
     other_modules: tuple[str, ...] = ()
 
 
@@ -90,14 +90,10 @@ class ModelFiles:
                 f"--revision {self.revision} goes with a hub id, and {self.name} is a folder; "
                 "leave it out"
             )
+        self.refuse_adapter()
         if not (folder / "config.json").is_file():
             raise ModelError(
                 f"{self.name} has no config.json; expected a transformers model folder"
-            )
-        if (folder / "adapter_config.json").is_file() and find_spec("peft") is None:
-            raise ModelError(
-                f"{self.name} holds an adapter (adapter_config.json) and peft is not installed; "
-                "install it, or merge the adapter and save the model"
             )
         if not any(folder.glob("*.safetensors")):
             pickled = [*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.ckpt")]
@@ -108,11 +104,43 @@ class ModelFiles:
             )
         for path in sorted(folder.glob("*.safetensors")):
             _check_weights(path)
+        check_shards(folder, self.name)
         if not any(found for pattern in _TOKENIZERS for found in folder.glob(pattern)):
             raise ModelError(
                 f"{self.name} has no tokenizer files; save its tokenizer there with "
                 "tokenizer.save_pretrained(folder)"
             )
+
+    def refuse_adapter(self) -> None:
+        """Where the weights are elsewhere, no fingerprint or commit of this model tells which.
+
+        Raises:
+            ModelError: an adapter over weights of another model.
+        """
+        adapter = "adapter_config.json"
+        # without peft, transformers does not ask the hub for one
+        asked = self.local(adapter) is not None or find_spec("peft") is not None
+        found = self._json(adapter, dict) if asked else None
+        if found is not None:
+            base = found.get("base_model_name_or_path")
+            raise ModelError(
+                f"{self.name} holds an adapter ({adapter}) over weights kept elsewhere ({base}); "
+                "merge them with merge_and_unload(), save the model, and give that folder"
+            )
+
+    def local(self, name: str) -> Path | None:
+        """A file of the model that is here already: in its folder, or in the hub's cache."""
+        if self.folder is not None:
+            path = self.folder / name
+            return path if path.is_file() else None
+        from huggingface_hub import try_to_load_from_cache
+        from huggingface_hub.errors import HFValidationError
+
+        try:
+            found = try_to_load_from_cache(self.name, name, revision=self.revision)
+        except HFValidationError:
+            return None
+        return Path(found) if isinstance(found, str) else None
 
     def resolved_revision(self) -> str:
         """The hub commit, or a fingerprint of every file of the folder that can change a vector.
@@ -127,13 +155,7 @@ class ModelFiles:
             if isinstance(config, str):
                 return Path(config).parent.name
             raise ModelError(f"{self.name}: found no commit in the hub's cache; give --revision")
-        digest = hashlib.sha256()
-        for path in files_under(folder):
-            relative = path.relative_to(folder)
-            if relative.parts[0] not in _UNHASHED and path.suffix != ".md":
-                line = f"{relative.as_posix()}\0{sha256_of(path)}\n"
-                digest.update(line.encode(errors="surrogateescape"))
-        return f"files-{digest.hexdigest()[:16]}"
+        return fingerprint(folder, self.name)
 
     def declared(self) -> Declared:
         """Read the sentence-transformers description that stands beside the weights."""
@@ -144,11 +166,16 @@ class ModelFiles:
         transformer = self._json("sentence_bert_config.json", dict) or {}
         general = self._json("config_sentence_transformers.json", dict) or {}
         prompts = general.get("prompts") or {}
-        limit = transformer.get("max_seq_length")
+        limit, kept = transformer.get("max_seq_length"), general.get("truncate_dim")
         if not isinstance(prompts, dict):
             raise self._odd("config_sentence_transformers.json", "prompts", prompts, "an object")
         if limit is not None and (type(limit) is not int or limit < 1):
             raise self._odd("sentence_bert_config.json", "max_seq_length", limit, "a whole number")
+        if kept is not None and (type(kept) is not int or kept < 1):
+            raise ModelError(
+                f"{self.name}: config_sentence_transformers.json: truncate_dim is {kept!r}, "
+                "expected a whole number above 0; mend the file"
+            )
         return Declared(
             pooling=None if pooling is None else self._mode(pooling, f"{at}/config.json"),
             pool_prompt=bool((pooling or {}).get("include_prompt", True)),
@@ -156,6 +183,7 @@ class ModelFiles:
             max_length=limit,
             lower_case=bool(transformer.get("do_lower_case", False)),
             prompts={str(k): str(v) for k, v in prompts.items() if v},
+            truncate_dim=kept,
             other_modules=tuple(kind for kind, _ in kinds if kind not in _COVERED),
         )
 
@@ -165,6 +193,11 @@ class ModelFiles:
         path = module.get("path") if isinstance(module, dict) else None
         if not isinstance(kind, str) or not isinstance(path, str):
             raise self._odd("modules.json", "a module", module, "an object with type and path")
+        if Path(path).is_absolute() or ".." in Path(path).parts:
+            raise ModelError(
+                f"{self.name}: modules.json: a module's path is {path!r}, expected a folder inside "
+                "the model; copy it there"
+            )
         own = kind.startswith("sentence_transformers.")
         return (kind.rsplit(".", 1)[-1] if own else kind), path
 
@@ -272,7 +305,10 @@ class ModelFiles:
                 "model folder, or connect"
             )
         if caused_by(HfHubHTTPError, ConnectionError):
-            return UnavailableError(f"cannot reach the hub for {self.name!r}: {_first(error)}")
+            return UnavailableError(f"cannot reach the hub for {self.name!r}: {first_line(error)}")
+        fault = fault_of(self)
+        if fault is not None:
+            return fault
         if _SENTENCEPIECE.search(str(error)) and not _can_read_sentencepiece():
             return ModelError(
                 f"{self.name} has a sentencepiece tokenizer, and sentencepiece or protobuf is not "
@@ -280,7 +316,7 @@ class ModelFiles:
             )
         if isinstance(error, ImportError):
             return ModelError(
-                f"{self.name} needs a package that is not installed: {_first(error)}; Japanese "
+                f"{self.name} needs a package that is not installed: {first_line(error)}; Japanese "
                 "tokenizers need pip install 'jfinteb[japanese]'"
             )
         if "trust_remote_code" in str(error):
@@ -288,7 +324,7 @@ class ModelFiles:
                 f"{self.name} brings its own code, which is not run unasked; read it, then give "
                 "--trust-remote-code"
             )
-        return ModelError(f"cannot load {self.name}: {_first(error)}")
+        return ModelError(f"cannot load {self.name}: {first_line(error)}")
 
 
 def _check_weights(path: Path) -> None:
@@ -322,8 +358,3 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
-
-
-def _first(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:300] or 'no message'}"

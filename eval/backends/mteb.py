@@ -73,7 +73,7 @@ class MtebEncoder(TextEncoder):
                 backend="mteb",
                 pooling=f"mteb: {_name(self._meta.loader)}",
                 routes={role.value: role.value for role in Role},  # prompts and adapters go by it
-                truncate_dim=options.truncate_dim,
+                truncate_dim=options.dimensions_kept(),
                 normalize=bool(options.normalize),
                 remote_code=options.trust_remote_code,
                 settings={"mteb": metadata.version("mteb")},

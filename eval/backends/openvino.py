@@ -6,6 +6,7 @@ batches and pooling are those of the transformers backend.
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 import shutil
@@ -25,14 +26,13 @@ from jfinteb.eval.backends.base import EncoderOptions
 from jfinteb.eval.backends.transformers import TransformersEncoder
 from jfinteb.eval.cache import cache_folder
 from jfinteb.eval.encoder import ModelError
+from jfinteb.eval.exports import EXPORTS, FILES, SEAL
 from jfinteb.loaders.errors import UsageError
 from jfinteb.loaders.files import sha256_of, write_whole
 
 __all__ = ["OpenVinoEncoder"]
 
 _LEAST_COSINE = 0.9999
-_FILES = ("model.xml", "model.bin")
-_SEAL = "export.json"  # written last: an export without it is not whole
 _PROBES = (
     "円安",
     "景気は良くなっている。",
@@ -63,11 +63,35 @@ class OpenVinoEncoder(TransformersEncoder):
             )
         self._compiled: Any = None
         self._names: list[str] = []
+        self._place: Path | None = cache_folder()
+        self._passing: tempfile.TemporaryDirectory[str] | None = None
 
     @property
     def environment(self) -> dict[str, str]:
         """As for transformers, with the version of OpenVINO."""
         return {**super().environment, "openvino": self._openvino.__version__.split("-")[0]}
+
+    def keep_in(self, folder: Path | None) -> None:
+        """Where the export is kept; None: in a temporary folder, until it is closed."""
+        super().keep_in(folder)
+        self._place = folder
+
+    def close(self) -> None:
+        """Let go of the network, and of an export that is not to be kept."""
+        super().close()
+        if self._passing is not None:
+            self._compiled = None
+            self._passing.cleanup()
+            self._passing = None
+
+    def _exports(self) -> Path:
+        if self._place is not None:
+            return self._place / EXPORTS
+        if self._passing is None:
+            self._passing = tempfile.TemporaryDirectory(
+                prefix="jfinteb-export-", ignore_cleanup_errors=True
+            )
+        return Path(self._passing.name)
 
     def load(self) -> None:
         """Read the exported network; make and check it first where it is not there.
@@ -77,10 +101,12 @@ class OpenVinoEncoder(TransformersEncoder):
         """
         if self._compiled is not None:
             return
-        folder = cache_folder() / "exports" / self._digest()
-        if not _whole(folder):
+        folder = self._exports() / self._digest()
+        if _whole(folder):
+            self.check_files()
+        else:
             self._export(folder)
-        self._names = json.loads((folder / _SEAL).read_text(encoding="utf-8"))["inputs"]
+        self._names = json.loads((folder / SEAL).read_text(encoding="utf-8"))["inputs"]
         self._compiled = self._compile(folder)
 
     def _states_of(self, inputs: Mapping[str, torch.Tensor]) -> Any:
@@ -102,7 +128,7 @@ class OpenVinoEncoder(TransformersEncoder):
             "PERFORMANCE_HINT": "LATENCY",
             "INFERENCE_NUM_THREADS": torch.get_num_threads(),
         }
-        return self._openvino.Core().compile_model(folder / _FILES[0], "CPU", settings)
+        return self._openvino.Core().compile_model(folder / FILES[0], "CPU", settings)
 
     def _export(self, folder: Path) -> None:
         """Export into a folder of another name, compare, then give it its own name."""
@@ -110,7 +136,7 @@ class OpenVinoEncoder(TransformersEncoder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
         try:
-            self._openvino.save_model(self._converted(), part / _FILES[0], compress_to_fp16=False)
+            self._openvino.save_model(self._converted(), part / FILES[0], compress_to_fp16=False)
             expected = self._probed()
             self._compiled = self._compile(part)
             cosine = _least_cosine(expected, self._probed())
@@ -120,15 +146,18 @@ class OpenVinoEncoder(TransformersEncoder):
                     f"{self.spec.model}: exported to OpenVINO its vectors have cosine {cosine:.5f} "
                     f"to torch's, expected {_LEAST_COSINE} or more; give --backend transformers"
                 )
-            seal: dict[str, Any] = {name: sha256_of(part / name) for name in _FILES}
+            seal: dict[str, Any] = {name: sha256_of(part / name) for name in FILES}
             seal |= {"inputs": self._names, "least_cosine": cosine}
-            write_whole(part / _SEAL, json.dumps(seal))
+            seal |= {"model": self.spec.model, "revision": self.spec.revision}
+            now = datetime.datetime.now(datetime.timezone.utc)
+            seal["made"] = now.isoformat(timespec="seconds")
+            write_whole(part / SEAL, json.dumps(seal))
             shutil.rmtree(folder, ignore_errors=True)
             part.rename(folder)
         except OSError as error:
             raise ModelError(
                 f"cannot keep the export of {self.spec.model} in {folder.parent} "
-                f"({error.strerror or error}); name another folder in JFINTEB_CACHE"
+                f"({error.strerror or error}); give --cache another folder, or --no-cache"
             ) from error
         finally:
             shutil.rmtree(part, ignore_errors=True)
@@ -181,8 +210,8 @@ class _LastStates(torch.nn.Module):
 def _whole(folder: Path) -> bool:
     """Whether an export is what was checked."""
     try:
-        seal = json.loads((folder / _SEAL).read_text(encoding="utf-8"))
-        sums = all(seal[name] == sha256_of(folder / name) for name in _FILES)
+        seal = json.loads((folder / SEAL).read_text(encoding="utf-8"))
+        sums = all(seal[name] == sha256_of(folder / name) for name in FILES)
         return sums and isinstance(seal["inputs"], list)
     except (OSError, ValueError, LookupError, TypeError):
         return False

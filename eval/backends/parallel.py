@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from jfinteb.eval.backends.base import Embedded, EncoderOptions, Flags, Rows, TextEncoder
 from jfinteb.eval.backends.batching import units
 from jfinteb.eval.backends.transformers import TransformersEncoder
+from jfinteb.eval.cache import cache_folder
 from jfinteb.eval.encoder import ModelError
 from jfinteb.eval.processes import CONTEXT, cores, process_pool
 from jfinteb.loaders.errors import JfintebError
@@ -43,6 +45,7 @@ class ParallelEncoder(TextEncoder):
             f"encoded by {len(devices)} processes ({', '.join(devices)})",
         ]
         self._pool: ProcessPoolExecutor | None = None
+        self._kept: Path | None = cache_folder()
 
     @property
     def dimensions(self) -> int:
@@ -59,6 +62,15 @@ class ParallelEncoder(TextEncoder):
         """As of a single process: how many there were changes no vector."""
         return self._whole.environment
 
+    def keep_in(self, folder: Path | None) -> None:
+        """See `TransformersEncoder.keep_in`."""
+        self._kept = folder
+        self._whole.keep_in(folder)
+
+    def check_files(self) -> None:
+        """See `TransformersEncoder.check_files`."""
+        self._whole.check_files()
+
     def load(self) -> None:
         """Start the processes and let each read the weights.
 
@@ -71,10 +83,21 @@ class ParallelEncoder(TextEncoder):
         for device in self._devices:
             places.put(device)
         self._pool = process_pool(
-            len(self._devices), _open, self._options, places, self._threads(), all_open
+            len(self._devices),
+            _open,
+            self._options,
+            places,
+            self._threads(),
+            all_open,
+            self._kept,
         )
         for notes in self._results([self._pool.submit(_ready) for _ in self._devices]):
             self.notes += [note for note in notes if note not in self.notes]
+        try:
+            self._whole.check_files()  # as the processes have found them too, then
+        except ModelError:
+            self.close()
+            raise
 
     def stream(
         self, strings: Sequence[str], missing: Flags, role: Role
@@ -123,7 +146,9 @@ _fault: JfintebError | None = None
 _all_open: Any = None
 
 
-def _open(options: EncoderOptions, places: Any, threads: int | None, all_open: Any) -> None:
+def _open(
+    options: EncoderOptions, places: Any, threads: int | None, all_open: Any, kept: Path | None
+) -> None:
     """Open the model in a new process; a fault is told by `_ready`, since a pool hides it here."""
     global _encoder, _fault, _all_open
     import torch
@@ -133,6 +158,7 @@ def _open(options: EncoderOptions, places: Any, threads: int | None, all_open: A
         torch.set_num_threads(threads)
     try:
         _encoder = TransformersEncoder(replace(options, device=places.get()))
+        _encoder.keep_in(kept)
         _encoder.load()
     except JfintebError as error:
         _fault = error

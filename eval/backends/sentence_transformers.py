@@ -25,12 +25,16 @@ from jfinteb.eval.backends.modules import (
     check_modules,
     describe,
     dimensions_of,
+    every,
     read_modules,
     routes_of,
     uncovered,
 )
+from jfinteb.eval.backends.own_code import package_versions
+from jfinteb.eval.backends.pinned import Pinned
 from jfinteb.eval.backends.tokens import length_limit
 from jfinteb.eval.backends.transformers import DTYPES, device_of, environment_of, notes_of
+from jfinteb.eval.backends.versions import installed_version, tokenizer_versions
 from jfinteb.eval.encoder import EncoderSpec, ModelError, Vectors
 from jfinteb.loaders.errors import UsageError
 from jfinteb.loaders.task import Role
@@ -84,7 +88,9 @@ class SentenceTransformersEncoder(TextEncoder):
         folder = self._files.folder
         if folder is None or options.revision or not (folder / "modules.json").is_file():
             self._files.check()
+        self._pinned = Pinned(self._files, remote_code=options.trust_remote_code)
         self._folder = folder or self._fetched(_HEAVY)
+        self._files.refuse_adapter()
         local = ModelFiles(str(self._folder), None)
         modules = read_modules(local) or _DEFAULT_MODULES
         self._modules = modules
@@ -92,6 +98,7 @@ class SentenceTransformersEncoder(TextEncoder):
         if folder is not None:
             check_folder(folder, modules)
         declared = local.declared()
+        self._versions: dict[str, str] = {}
         ends_scaled = modules[-1].kind == "Normalize"
         if ends_scaled and options.normalize is False:
             raise UsageError(
@@ -103,6 +110,7 @@ class SentenceTransformersEncoder(TextEncoder):
         if text is not None:
             limit, found, ends = self._limit(options, text, declared.max_length)
             dtype = found if dtype == "auto" else dtype
+        code = self._rest(modules, text)
         super().__init__(
             EncoderSpec(
                 model=self._files.title,
@@ -112,20 +120,26 @@ class SentenceTransformersEncoder(TextEncoder):
                 pool_prompt=declared.pool_prompt,
                 prompts=options.prompts,
                 max_length=limit,
-                truncate_dim=options.truncate_dim,
+                truncate_dim=options.dimensions_kept(declared.truncate_dim),
                 normalize=ends_scaled if options.normalize is None else options.normalize,
                 dtype="float32" if dtype == "auto" else dtype,
                 remote_code=options.trust_remote_code,
                 routes=routes_of(options, modules),
+                settings=code,
             )
         )
+        self._pinned.check()
         self._device = device_of(options.device)
         self._budget = options.batch_tokens or BATCH_TOKENS[self._device.type]
         self._model: Any = None
         self._dimensions = dimensions_of(modules)
         if self._dimensions:
             self.check_dimensions()
-        self.notes = [note for note in notes_of(options, declared, "") if "prompts" in note]
+        self.notes = [
+            note
+            for note in notes_of(options, declared, "")
+            if "prompts" in note or "truncate_dim" in note
+        ]
         self._fitting = Fitting(self.spec.model, self._device, self.notes)
         if because:
             self.notes.insert(
@@ -147,11 +161,46 @@ class SentenceTransformersEncoder(TextEncoder):
 
     @property
     def environment(self) -> dict[str, str]:
-        """Versions of the libraries, and the device."""
+        """Versions of the libraries and of what cuts texts into tokens, and the device."""
         import sentence_transformers
 
-        version = sentence_transformers.__version__
-        return {**environment_of(self._device), "sentence-transformers": version}
+        own = {"sentence-transformers": sentence_transformers.__version__}
+        return {**environment_of(self._device), **own, **self._versions}
+
+    def keep_in(self, folder: Path | None) -> None:
+        """See `TextEncoder.keep_in`: what is known of the files of a hub's model."""
+        self._pinned.kept = folder
+
+    def check_files(self) -> None:
+        """Make sure that the files are those that the spec names.
+
+        Raises:
+            ModelError: they are not, or not any more.
+        """
+        self._pinned.check_loaded(self._folder if self._files.folder is None else None)
+
+    def _rest(self, modules: Sequence[Module], opened: Module | None) -> dict[str, str]:
+        """Note versions of what the other modules call; returns what code is taken from where."""
+        texts = [module for module in every(modules) if module.reads_text]
+        trust = self._remote_code
+        for module in texts:
+            place = self._folder / module.path
+            own = ModelFiles(str(place), None)._json("sentence_bert_config.json", dict) or {}
+            if own.get("tokenizer_name_or_path"):
+                raise ModelError(
+                    f"{self._files.name}: sentence_bert_config.json takes the tokenizer from "
+                    f"{own['tokenizer_name_or_path']!r}; save it beside the model and remove the "
+                    "line"
+                )
+            if module is not opened:
+                with self._files.reported():
+                    tokenizer = AutoTokenizer.from_pretrained(str(place), trust_remote_code=trust)
+                self._versions |= tokenizer_versions(tokenizer)
+        if any(module.kind == "StaticEmbedding" for module in every(modules)):
+            self._versions["tokenizers"] = installed_version("tokenizers")
+        foreign = [module.kind for module in every(modules) if module.foreign]
+        self._versions |= package_versions(self._folder, foreign)
+        return self._pinned.code([module.path for module in texts], foreign)
 
     def _fetched(self, left_out: Sequence[str], revision: str | None = None) -> Path:
         """The hub's copy in the local cache, without some files."""
@@ -178,6 +227,7 @@ class SentenceTransformersEncoder(TextEncoder):
             tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=trust)
             with torch.device("meta"):
                 skeleton = AutoModel.from_config(config, trust_remote_code=trust)
+        self._versions |= tokenizer_versions(tokenizer)
         limit = own.get("max_seq_length") if module.path else declared
         found = length_limit(options.max_length, limit, tokenizer, config, skeleton)
         taken = int(tokenizer.num_special_tokens_to_add())
@@ -218,6 +268,8 @@ class SentenceTransformersEncoder(TextEncoder):
             for part in model.modules():
                 self.notes += [n for n in self._keep_tokens(part) if n not in self.notes]
                 shorten(part, self.spec.max_length)
+            model.truncate_dim = None  # cut by us, so that whole vectors are kept
+        self.check_files()
         self._model = model
         found = set()
         routes = sorted({route for role in Role if (route := self.spec.route(role))}) or [""]

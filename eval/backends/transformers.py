@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +18,9 @@ from jfinteb.eval.backends.as_saved import as_saved
 from jfinteb.eval.backends.base import Embedded, EncoderOptions, Flags, Rows, TextEncoder
 from jfinteb.eval.backends.batching import BATCH_TOKENS, Fitting, token_budget, units
 from jfinteb.eval.backends.model_files import Declared, ModelFiles
+from jfinteb.eval.backends.pinned import Pinned
 from jfinteb.eval.backends.tokens import Tokenized, Tokens, length_limit
+from jfinteb.eval.backends.versions import has_mecab, tokenizer_versions
 from jfinteb.eval.encoder import EncoderSpec, ModelError
 from jfinteb.eval.pooling import check_mode, pool
 from jfinteb.loaders.errors import UsageError
@@ -51,7 +54,10 @@ class TransformersEncoder(TextEncoder):
         _check_options(options)
         files = ModelFiles(options.model, options.revision)
         files.check()
+        if files.folder is None:
+            files.refuse_adapter()
         self._files = files
+        self._pinned = Pinned(files, remote_code=options.trust_remote_code)
         self._common = {
             "revision": options.revision,
             "trust_remote_code": options.trust_remote_code,
@@ -64,6 +70,12 @@ class TransformersEncoder(TextEncoder):
             opened = AutoTokenizer.from_pretrained(files.location, **asked)
             self._tokenizer, kept = as_saved(opened, files, asked)
             declared = files.declared()
+        if "mecab_dic" in options.settings and not has_mecab(self._tokenizer):
+            raise UsageError(
+                f"mecab_dic {options.settings['mecab_dic']}: the tokenizer of {options.model} "
+                f"({type(self._tokenizer).__name__}) does not use MeCab; leave the setting out"
+            )
+        self._versions = tokenizer_versions(self._tokenizer)
         with files.reported(), torch.device("meta"):
             skeleton = AutoModel.from_config(
                 self._config, trust_remote_code=options.trust_remote_code
@@ -85,13 +97,14 @@ class TransformersEncoder(TextEncoder):
                 pool_prompt=pool_prompt,
                 prompts=options.prompts,
                 max_length=limit,
-                truncate_dim=options.truncate_dim,
+                truncate_dim=options.dimensions_kept(declared.truncate_dim),
                 normalize=normalize,
                 dtype=_dtype_name(options.dtype, self._config),
                 remote_code=options.trust_remote_code,
-                settings=options.settings,
+                settings={**options.settings, **self._pinned.code()},
             )
         )
+        self._pinned.check()
         if files.folder is None:  # the weights come later, and must be of the same commit
             self._common["revision"] = self.spec.revision
         self._tokens = Tokens(
@@ -126,8 +139,24 @@ class TransformersEncoder(TextEncoder):
 
     @property
     def environment(self) -> dict[str, str]:
-        """Versions of torch and transformers, and the device."""
-        return environment_of(self._device)
+        """Versions of torch, transformers and what cuts texts into tokens, and the device."""
+        return {**environment_of(self._device), **self._versions}
+
+    def keep_in(self, folder: Path | None) -> None:
+        """See `TextEncoder.keep_in`: what is known of the files of a hub's model."""
+        self._pinned.kept = folder
+
+    def check_files(self) -> None:
+        """Make sure that the files are those that the spec names.
+
+        Raises:
+            ModelError: they are not, or not any more.
+        """
+        snapshot = None
+        if self._files.folder is None:
+            config = ModelFiles(self._files.name, self.spec.revision).local("config.json")
+            snapshot = None if config is None else config.parent
+        self._pinned.check_loaded(snapshot)
 
     def load(self) -> None:
         """Read the weights (safetensors only), once.
@@ -162,6 +191,7 @@ class TransformersEncoder(TextEncoder):
                 f"warning: {len(unused)} layer tensors of the weights are not used, first "
                 f"{unused[0]}"
             )
+        self.check_files()
         self._accepted = _accepted(encoder)
         self._loaded = encoder.to(self._device).eval()
 
@@ -338,6 +368,11 @@ def notes_of(options: EncoderOptions, declared: Declared, pooling: str) -> list[
         notes.append(
             "no prompts; models such as E5 and Ruri want some and do not declare them, see "
             "`jfinteb models`"
+        )
+    if options.truncate_dim is None and declared.truncate_dim is not None:
+        notes.append(
+            f"first {declared.truncate_dim} dimensions kept (the model's truncate_dim; "
+            "--truncate-dim all keeps all)"
         )
     if options.normalize is None:
         notes.append(

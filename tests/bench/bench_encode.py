@@ -145,6 +145,7 @@ def main() -> None:
     parser.add_argument("--backends", default="transformers", help="of ours, comma-separated")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--budgets", default="", help="batch-tokens to compare, comma-separated")
+    parser.add_argument("--workers", type=int, default=1, help="processes, as one more way")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--short", type=int, default=384, help="texts")
     parser.add_argument("--long", type=int, default=64, help="texts")
@@ -173,6 +174,13 @@ def main() -> None:
             encoder.load()
             encoders[f"{backend} {budget}".strip()] = encoder
             ways[f"{backend} {budget}".strip()] = ours(encoder)
+    if args.workers > 1:
+        several = open_encoder(
+            EncoderOptions(model=args.model, dtype=args.dtype, device="cpu", workers=args.workers)
+        )
+        several.load()
+        encoders["processes"] = several
+        ways[f"transformers, {args.workers} processes"] = ours(several)
     shapes = products(theirs[0].auto_model)
     report: dict[str, Any] = {
         "model": Path(args.model).name,
@@ -231,6 +239,8 @@ def main() -> None:
             "limit_gflops": statistics.median(limits) / 1e9,
         }
         console.print(table)
+    for encoder in encoders.values():
+        encoder.close()
     if args.out:
         args.out.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import sys
@@ -11,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from jfinteb.eval.cli import main, run_main
+from jfinteb.eval.result import Result
 from jfinteb.loaders.sample import NOTICE
+
+from .results import result, write
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ["--model", "lexical", "--suite", "sample", "--tasks", "ews_horizon,pfmt"]
@@ -42,9 +46,9 @@ def test_run_prints_a_table_and_says_that_sample_scores_mean_nothing(
     assert main(["show", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert NOTICE in shown
-    result = json.loads(next(tmp_path.rglob("pfmt.json")).read_text(encoding="utf-8"))
-    assert f"{result['score']:.4f}" in printed.out
-    assert f"{result['score']:.4f}" in shown
+    values = json.loads(next(tmp_path.rglob("pfmt.json")).read_text(encoding="utf-8"))
+    assert f"{values['score']:.4f}" in printed.out
+    assert f"{values['score']:.4f}" in shown
 
 
 def test_a_missing_score_is_a_dash_and_enters_no_average(tmp_path: Path, capsys: Capture) -> None:
@@ -63,14 +67,25 @@ def test_a_missing_score_is_a_dash_and_enters_no_average(tmp_path: Path, capsys:
 
 def test_dry_run_writes_nothing(tmp_path: Path, capsys: Capture) -> None:
     assert run_main([*SAMPLE, "--output", str(tmp_path / "results"), "--dry-run"]) == 0
-    assert "to run" in capsys.readouterr().out
+    *tasks, total = capsys.readouterr().out.splitlines()
+    sizes = [int(line.split(" to run ")[1].split()[0].replace(",", "")) for line in tasks]
+    assert len(tasks) == 2 and total.split()[:3] == ["all", f"{sum(sizes):,}", "characters,"]
     assert not (tmp_path / "results").exists()
 
 
-def test_tasks_lists_all_thirteen(capsys: Capture) -> None:
+def test_tasks_lists_all_and_their_variants(capsys: Capture) -> None:
     assert main(["tasks"]) == 0
     printed = capsys.readouterr().out
-    assert "wikipedia_retrieval" in printed and "suite jfinteb: 11 tasks" in printed
+    lines = {line.split()[0]: line.split() for line in printed.splitlines() if line.strip()}
+    assert lines["multifin_ja"][-2:] == ["cc-by-nc-4.0", "no"]
+    assert lines["chabsa"] == ["chabsa", "2", "1555/289/486", "cc-by-4.0", "yes"]
+    assert "wikipedia_retrieval_clean" in lines
+    assert "retrieval (ndcg_at_10)" in printed
+    assert "suite jfinteb: 11 tasks, without industry33, multifin_ja" in printed
+    assert "ews_*_since_<YYYYMM>" in printed
+    assert main(["tasks", "--suite", "jfinteb"]) == 0
+    printed = capsys.readouterr().out
+    assert "chabsa " in printed and "_clean" not in printed and "industry33 " not in printed
 
 
 @pytest.mark.parametrize("entry", [main, run_main])
@@ -205,15 +220,13 @@ def test_seeds_that_no_algorithm_takes(seed: str, capsys: Capture) -> None:
     mistake(capsys, *SAMPLE, "--seed", seed)
 
 
-def test_a_report_is_one_page_with_every_score_and_no_script(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def test_a_report_is_one_page_with_every_score(tmp_path: Path, capsys: Capture) -> None:
     assert (
         run_main([*SAMPLE, "--prompt", "<script>alert(1)</script>", "--output", str(tmp_path)]) == 0
     )
     assert main(["report", str(tmp_path)]) == 0
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "<script" not in page and "http" not in page
+    assert page.count("<script") == 1
     assert NOTICE in page
     for path in tmp_path.rglob("*.json"):
         values = json.loads(path.read_text(encoding="utf-8"))
@@ -221,3 +234,49 @@ def test_a_report_is_one_page_with_every_score_and_no_script(
             assert f"{values['score']:.4f}" in page
             assert values["outcome"]["chosen"] in page
     mistake(capsys, "report", str(tmp_path / "nowhere"), command=main)
+
+
+def test_a_damaged_file_costs_the_report_no_other_score(tmp_path: Path, capsys: Capture) -> None:
+    assert run_main([*SAMPLE, "--output", str(tmp_path)]) == 0
+    next(tmp_path.rglob("pfmt.json")).write_text("{", encoding="utf-8")
+    assert main(["report", str(tmp_path), "--out", str(tmp_path / "page.html")]) == 1
+    assert "pfmt.json is not a result file" in capsys.readouterr().err
+    assert "ews_horizon" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_show_for_machines_is_utf8_and_nothing_else(tmp_path: Path) -> None:
+    made = write_results(tmp_path / "m" / "s", "日本/モデル")
+    for option in ("--json", "--csv"):
+        done = subprocess.run(
+            [sys.executable, "-m", "jfinteb.eval.cli", "show", str(tmp_path), option],
+            capture_output=True,
+            check=True,
+            env={"PYTHONIOENCODING": "cp932", "PATH": "/usr/bin:/bin"},
+        )
+        text = done.stdout.decode("utf-8")
+        assert "日本/モデル" in text and str(made.score) in text
+        if option == "--json":
+            assert json.loads(text)["boards"][0]["runs"][0]["model"] == "日本/モデル"
+        else:
+            (line,) = csv.DictReader(text.splitlines())
+            assert float(line["score"]) == made.score
+
+
+def test_show_takes_only_what_was_asked_for(tmp_path: Path, capsys: Capture) -> None:
+    write_results(tmp_path / "m" / "s", "org/one")
+    write_results(tmp_path / "m" / "t", "org/two")
+    assert main(["show", str(tmp_path), "--model", "TWO", "--tasks", "chabsa"]) == 0
+    printed = capsys.readouterr().out
+    assert "org/two" in printed and "org/one" not in printed and "average" not in printed
+    assert "no results left" in mistake(
+        capsys, "show", str(tmp_path), "--tasks", "pfmt", command=main
+    )
+    assert "no suite" in mistake(capsys, "report", str(tmp_path), "--suite", "x", command=main)
+    mistake(capsys, "show", str(tmp_path), "--json", "--csv", command=main)
+
+
+def write_results(folder: Path, model: str) -> Result:
+    """A run of one task."""
+    made = result("chabsa", 0.625, model=model)
+    write(folder, made)
+    return made

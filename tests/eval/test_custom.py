@@ -17,7 +17,9 @@ import torch
 
 from jfinteb.eval.backends import EncoderOptions, TextEncoder, open_encoder
 from jfinteb.eval.backends.custom import as_vectors, is_factory
+from jfinteb.eval.cli import main
 from jfinteb.eval.encoder import ModelError
+from jfinteb.eval.result import read_results
 from jfinteb.eval.store import MemoryStore
 from jfinteb.loaders.errors import JfintebError, UsageError
 
@@ -54,6 +56,60 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
 
 def opened(model: str, **options: Any) -> TextEncoder:
     return open_encoder(EncoderOptions(model=model, **({"backend": "auto"} | options)))
+
+
+def _saying(revision: str, after: str = "pass") -> str:
+    """An object whose revision is computed, and that does something when it encodes."""
+    return f"""
+    import itertools
+    class M:
+        count = itertools.count()
+        told = "one"
+        @property
+        def revision(self): {revision}
+        def encode(self, texts, role):
+            {after}
+            return [[float(len(text)), 1.0] for text in texts]
+    """
+
+
+REVISIONS = {
+    "raises": ("raise OSError('no server')", "pass", "its revision raised OSError: no server"),
+    "leaves": ("raise SystemExit('bye')", "pass", "its revision raised SystemExit: bye"),
+    "an attribute missing": ("return self.nothing", "pass", "its revision raised AttributeError"),
+    "empty": ("return ''", "pass", "its revision is '', expected a string in one line"),
+    "blank": ("return ' '", "pass", "its revision is ' ', expected"),
+    "lines": ("return 'a\\nb'", "pass", "expected a string in one line"),
+    "a number": ("return 7", "pass", "its revision is 7, expected a string"),
+    "changes": ("return f'v{next(self.count)}'", "pass", "its revision was 'v0', then 'v1'"),
+    "changes later": ("return self.told", "self.told = 'two'", "was 'one', then 'two'"),
+    "comes later": (
+        "return None if self.told == 'one' else 'x'",
+        "self.told = 'two'",
+        "its revision was None, then 'x'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REVISIONS)
+def test_a_revision_that_names_nothing(case: str, write: Write) -> None:
+    revision, after, said = REVISIONS[case]
+    with pytest.raises(ModelError) as caught:
+        opened(f"{write(_saying(revision, after))}:M").encode(["円安"], "query")
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_model_may_change_the_directory(write: Write, tmp_path: Path) -> None:
+    name = write(
+        GOOD.replace("ready =", "import os; os.mkdir('away'); os.chdir('away')\n    ready =")
+    )
+    run = f"run --model {name}:make --suite sample --tasks pfmt --output out --cache kept"
+    assert main(run.split()) == 0
+    assert Path.cwd() == tmp_path / "away"
+    assert not list(Path.cwd().iterdir())
+    assert len(read_results(tmp_path / "out")) == 1
+    assert list((tmp_path / "kept").glob("*.sqlite"))
 
 
 # --- the documented example -----------------------------------------------------------------------

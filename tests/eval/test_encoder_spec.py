@@ -79,6 +79,8 @@ def test_unknown_roles(role: str) -> None:
 @pytest.mark.parametrize("name", ["max_length", "truncate_dim", "batch_tokens"])
 @pytest.mark.parametrize("value", [0, -1])
 def test_numbers_below_one(name: str, value: int) -> None:
+    if (name, value) == ("truncate_dim", 0):
+        pytest.skip("means all dimensions")
     with pytest.raises(UsageError, match=f"is {value}, expected"):
         EncoderOptions(model="m", **{name: value})  # type: ignore[arg-type]
 

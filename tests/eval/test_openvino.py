@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from jfinteb.eval.backends import EncoderOptions, TextEncoder, open_encoder
+from jfinteb.eval.cli import main
 from jfinteb.eval.encoder import ModelError
 from jfinteb.loaders.errors import UsageError
 
@@ -97,3 +98,51 @@ def test_what_it_cannot_do(options: dict[str, Any], says: str, tiny: dict[str, P
 
 def test_nothing_is_sent_about_the_export() -> None:
     assert sys.modules.get("openvino_telemetry") is None
+
+
+# --- where exports are kept -----------------------------------------------------------------------
+
+RUN = ["run", "--backend", "openvino", "--device", "cpu", "--suite", "sample", "--tasks", "pfmt"]
+
+
+def test_exports_are_kept_with_the_vectors_shown_and_cleared(
+    tiny: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cache = ["--cache", str(tmp_path / "kept")]
+    run = [*RUN, "--model", str(tiny["bert"]), *cache, "--output", str(tmp_path / "out")]
+    assert main(run) == 0
+    (export,) = (tmp_path / "kept" / "exports").iterdir()
+    assert not Path(os.environ["JFINTEB_CACHE"], "exports").exists()
+    foreign = tmp_path / "kept" / "exports" / ("0" * 32)
+    foreign.mkdir()
+    (foreign / "mine.txt").write_text("mine")
+    capsys.readouterr()
+    assert main(["cache", *cache]) == 0
+    shown = capsys.readouterr().out
+    size = sum(path.stat().st_size for path in export.iterdir()) / 1e6
+    assert "OpenVINO export of bert files-" in shown and f" {size:.1f} MB, made 20" in shown
+    assert shown.count("OpenVINO export") == 1
+    assert main(["cache", "--clear", "other", *cache]) == 2
+    assert export.exists()
+    assert main(["cache", "--clear", "bert", *cache]) == 0
+    assert f"removed export {export.name} of bert" in capsys.readouterr().out
+    assert [path.name for path in (tmp_path / "kept" / "exports").iterdir()] == [foreign.name]
+    assert not list((tmp_path / "kept").glob("*.sqlite"))
+
+
+def test_without_a_cache_nothing_stays(
+    tiny: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    run = [*RUN, "--model", str(tiny["bert"]), "--output", str(tmp_path / "out"), "--no-cache"]
+    assert main(run) == 0
+    assert not list(temporary.glob("jfinteb-export-*"))
+    assert not Path(os.environ["JFINTEB_CACHE"], "exports").exists()
+    encoder = opened(tiny["bert"])
+    encoder.keep_in(None)
+    encoder.load()
+    assert len(list(temporary.glob("jfinteb-export-*/*/model.bin"))) == 1
+    encoder.close()
+    assert not list(temporary.glob("jfinteb-export-*"))

@@ -123,7 +123,7 @@ def test_dry_runs_need_no_torch_and_kept_vectors_no_model(model: Path, tmp_path:
     assert done.returncode == 0, done.stderr
     dry = run(_NO_TORCH, "--output", str(tmp_path / "b"), "--dry-run")
     assert dry.returncode == 0, dry.stderr
-    assert dry.stdout.count("         0 to encode") == 2
+    assert dry.stdout.count("         0 to encode") == 3  # two tasks and their sum
     again = run(_NO_MODEL, "--output", str(tmp_path / "b"))
     assert again.returncode == 0, again.stderr
     assert again.stdout == done.stdout

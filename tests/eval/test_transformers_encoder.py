@@ -404,11 +404,11 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
     "no config": (_remove("config.json"), "no config.json"),
     "no tokenizer": (_remove("tokenizer*"), "no tokenizer files"),
     "torn config": (lambda f: (f / "config.json").write_text("{"), "not a valid JSON"),
-    "torn tokenizer": (lambda f: (f / "tokenizer.json").write_text("{"), "cannot load"),
+    "torn tokenizer": (lambda f: (f / "tokenizer.json").write_text("{"), "tokenizer.json is not"),
     "torn modules": (lambda f: (f / "modules.json").write_text("["), "modules.json is not JSON"),
     "unknown architecture": (
         lambda f: edit(f / "config.json", model_type="nonsense"),
-        "model type `nonsense`",
+        "model type 'nonsense' is not known",
     ),
     "its own code": (_own_code, "--trust-remote-code"),
 }

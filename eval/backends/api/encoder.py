@@ -64,7 +64,7 @@ class ApiEncoder(TextEncoder):
                 prompts=options.prompts,
                 routes=options.routes,
                 max_length=options.max_length,
-                truncate_dim=options.truncate_dim,
+                truncate_dim=options.dimensions_kept(),
                 normalize=bool(options.normalize),
                 dtype="server",
                 settings=self._in_spec(options),
