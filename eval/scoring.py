@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -102,12 +103,22 @@ class Scorer:
     def _submitted(self, job: Callable[[], Scored]) -> Future[Scored]:
         for _ in range(2):
             if self._pool is None:
-                self._pool = process_pool(self.processes, load_protocols)
+                self._pool = process_pool(self.processes, _begin)
             try:
                 return self._pool.submit(job)
             except BrokenProcessPool:  # died since, with nothing to do
                 self.close()
         raise JfintebError("no process can be started to score in; free memory, then run again")
+
+
+def _begin() -> None:
+    """Import what scoring needs, before a time is taken.
+
+    `evaluate`, under the metrics, would import transformers, and that torch: seconds, for pipelines
+    that are not used here.
+    """
+    sys.modules.setdefault("transformers", None)  # type: ignore[arg-type]
+    load_protocols()
 
 
 def _score(
