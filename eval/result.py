@@ -154,7 +154,7 @@ def read_result(path: Path) -> Result:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         schema = values.get("schema")
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
         raise DataError(
             f"{path} is not a result file ({error}); move it away and run again"
         ) from error
@@ -165,17 +165,35 @@ def read_result(path: Path) -> Result:
     try:
         result = Result(**values)
         task, _, _ = path.name.removesuffix(".json").partition(".")
-        sound = (
-            math.isfinite(result.score)
-            and result.task == task
-            and isinstance(result.identity + result.model + result.spec_digest, str)
-            and bool(result.outcome["chosen"] and result.data["origin"])
-        )
-    except (TypeError, LookupError) as error:
+        sound = result.task == task and _is_sound(result)
+    except (TypeError, LookupError, AttributeError) as error:
         raise DataError(f"{path} is not a result file ({error}); move it away") from error
     if not sound:
         raise DataError(f"{path} is not the result of its task {task}; move it away")
     return result
+
+
+_TEXTS = ("task", "kind", "metric", "model", "identity", "spec_digest", "finished")
+_OBJECTS = ("data", "spec", "outcome", "counts", "protocol", "seconds", "environment")
+
+
+def _is_sound(result: Result) -> bool:
+    """Whether its parts are of the kinds that tables and reports take them for."""
+    outcome, data = result.outcome, result.data
+    ranges = [outcome[name] for name in ("interval", "spread") if name in outcome]
+    numbers = [result.score, outcome.get("ceiling", 1.0)]
+    numbers += [found[side] for found in ranges for side in ("low", "high")]
+    tried = [value for scores in outcome["validation"].values() for value in scores.values()]
+    texts = [getattr(result, name) for name in _TEXTS]
+    texts += [outcome["chosen"], data["origin"], *result.notes, *result.environment.values()]
+    rows = [split["rows"] for split in data["splits"].values()]
+    return (
+        all(isinstance(getattr(result, name), dict) for name in _OBJECTS)
+        and isinstance(result.notes, list)
+        and all(isinstance(text, str) for text in texts)
+        and bool(outcome["chosen"] and data["origin"])
+        and all(isinstance(n, (int, float)) and math.isfinite(n) for n in [*numbers, *tried, *rows])
+    )
 
 
 def read_results(output: Path) -> list[Result]:

@@ -251,7 +251,11 @@ def test_vectors_of_any_encoder_are_checked(tmp_path: Path, spoil: Any, says: st
 @pytest.mark.parametrize(
     "change",
     [{"score": None}, {"score": float("nan")}, {"task": "chabsa"}, {"outcome": {}}, {"identity": 5},
-     {"data": None}],
+     {"data": None}, {"environment": {"torch": 5}}, {"environment": ["torch"]}, {"notes": "none"},
+     {"notes": [1]}, {"spec": None}, {"finished": 0}, {"data": {"origin": "x", "splits": []}},
+     {"outcome": {"chosen": "cosine", "validation": {"cosine": 1}}},
+     {"outcome": {"chosen": "cosine", "validation": {}, "interval": {"low": 0}}},
+     {"outcome": {"chosen": "cosine", "validation": {}, "ceiling": "1"}}],
 )  # fmt: skip
 def test_a_result_with_other_content_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     run(tmp_path, ["pfmt"])
