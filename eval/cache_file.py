@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 _APPLICATION = 0x4A464331  # "JFC1" in the file's header: ours, and of this layout
+_MEMORY = re.compile(r"[0-9a-f]{32}\.json")
 _NAME = re.compile(r"(?P<model>.+)-[0-9a-f]{8}\.(?P<kind>sqlite|damaged-\d+)")
 _PATIENCE = 60.0  # seconds to wait for another process's batch
 _SCHEMA = """
@@ -181,6 +182,8 @@ def clear(folder: Path, model: str) -> tuple[list[str], int]:
     if not chosen and not exports and model != "all":
         raise UsageError(f"nothing is kept of {model!r} in {folder}; see `jfinteb cache`")
     size = clear_exports(exports)
+    if model == "all":
+        size += _forget(folder)
     for path in chosen:
         for part in (path, *(Path(f"{path}{suffix}") for suffix in ("-wal", "-shm", ".lock"))):
             with contextlib.suppress(FileNotFoundError):
@@ -188,6 +191,19 @@ def clear(folder: Path, model: str) -> tuple[list[str], int]:
                 part.unlink()
     names = [f"export {each.folder.name} of {each.model or 'a model'}" for each in exports]
     return [*(path.name for path in chosen), *names], size
+
+
+def _forget(folder: Path) -> int:
+    """Delete what is remembered of models beside their vectors; returns bytes."""
+    size = 0
+    for name in ("settled", "verified"):
+        for path in sorted((folder / name).glob("*.json")):
+            if _MEMORY.fullmatch(path.name) and path.is_file() and not path.is_symlink():
+                size += path.stat().st_size
+                path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # not there, or something else is in it
+            (folder / name).rmdir()
+    return size
 
 
 def _is_ours(path: Path) -> bool:

@@ -38,8 +38,8 @@ examples:
     python eval/run.py --model ./my-model --data hub --suite all --dry-run
 
 results:
-  RESULTS/<org>__<model>/<spec>/<task>.json, where <spec> is a digest of everything that changes a
-  vector. `jfinteb show RESULTS` prints them.
+  RESULTS/<org>__<model>/<run>/<task>.json, where <run> is a digest of everything that changes a
+  vector, versions and device among it. `jfinteb show RESULTS` prints them.
 
 exit codes: 0 all well; 1 a task failed; 2 the request cannot be met; 130 interrupted
 """

@@ -6,7 +6,7 @@ A mean is over named tasks and is None where one of them has no score, never ove
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from jfinteb.eval.result import Result, averages
@@ -70,7 +70,7 @@ class Board:
         tasks: those with a score, by kind and name.
         common: the tasks that every row has, under equal terms, where their mean says something
             that the average does not.
-        rows: best average first, then best common mean, then by name.
+        rows: by average where all have one, else by common mean, else by name.
         remarks: what a reader should know before comparing.
     """
 
@@ -192,7 +192,7 @@ def board_of(
         members: the tasks that means may be over.
         title: see `Board`.
         suite: the name of `members` as a whole, which then has an average; None: it has none.
-        sort: best average first; else in the order given.
+        sort: see `Board.rows`; else in the order given.
     """
     runs = [run for _, run in named]
     kinds = list(Kind)
@@ -206,9 +206,13 @@ def board_of(
     if len(runs) < 2 or len(common) < 2 or (suite and len(common) == len(members)):
         common = []
     rows = [_row(label, run, members if suite else (), common) for label, run in named]
+    ordered = "as given"
     if sort:
-        rows.sort(key=_order)
+        ordered, place = _order(rows)
+        rows.sort(key=place)
     legend = _legend(suite, members, tasks, common, rows)
+    if len(rows) > 1:
+        legend.append(f"order: {ordered}")
     return Board(
         title=title,
         sample=any(run.first.is_sample for run in runs),
@@ -227,9 +231,21 @@ def _row(label: Label, run: ScoredRun, members: Sequence[str], common: Sequence[
     return Row(label, run, means, averages(scores, common)["all"] if common else None)
 
 
-def _order(row: Row) -> tuple[float, float, str, str, str]:
-    average, common = (1.0 if m is None else -m for m in (row.means.get("all"), row.common))
-    return average, common, row.label.model, str(row.label), row.run.folder
+def _order(rows: Sequence[Row]) -> tuple[str, Callable[[Row], tuple[float, str, str, str]]]:
+    """By one mean that every row has, else by name: a row without it may be better or worse."""
+    averages_of = {id(row): row.means.get("all") for row in rows}
+    commons = {id(row): row.common for row in rows}
+    told, means = "by name, since no mean is over the same tasks in all rows", None
+    if None not in averages_of.values():
+        told, means = "by average", averages_of
+    elif None not in commons.values():
+        told, means = "by common mean", commons
+
+    def place(row: Row) -> tuple[float, str, str, str]:
+        mean = 0.0 if means is None else -(means[id(row)] or 0.0)
+        return mean, row.label.model, str(row.label), row.run.folder
+
+    return told, place
 
 
 def _legend(

@@ -1,9 +1,9 @@
 """Result files: one JSON a task, which every table, average and report is derived from.
 
-<output>/<org>__<model>/<spec digest>/<task>.json               the result
-<output>/<org>__<model>/<spec digest>/<task>.predictions.jsonl  one line a test row
-<output>/<org>__<model>/<spec digest>/<task>.<identity>.json    an older one, of other data
-<output>/<org>__<model>/<spec digest>/summary.json              derived from the results there
+<output>/<org>__<model>/<run digest>/<task>.json               the result
+<output>/<org>__<model>/<run digest>/<task>.predictions.jsonl  one line a test row
+<output>/<org>__<model>/<run digest>/<task>.<identity>.json    an older one, of other data
+<output>/<org>__<model>/<run digest>/summary.json              derived from the results there
 <output>/sample/…                                               the same for the sample suite
 """
 
@@ -34,6 +34,7 @@ __all__ = [
     "read_result",
     "read_results",
     "result_paths",
+    "run_digest",
     "run_folder",
     "scan_results",
     "write_result",
@@ -95,19 +96,31 @@ class Failed:
     reason: str
 
 
-def identity(
-    task: str, digests: Mapping[str, str], spec: EncoderSpec, version: int, seed: int
-) -> str:
-    """Digest of all that a score follows from; a result with this identity need not be redone."""
-    parts = [SCHEMA, task, sorted(digests.items()), spec.digest, version, seed]
+def run_digest(spec: EncoderSpec, environment: Mapping[str, str]) -> str:
+    """Digest of a run: how a model is used, and the versions and device that make its vectors."""
+    parts = [spec.digest, sorted(environment.items())]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def run_folder(output: Path, spec: EncoderSpec, *, sample: bool) -> Path:
-    """The folder of a model's results under one spec."""
+def identity(task: str, digests: Mapping[str, str], run: str, version: int, seed: int) -> str:
+    """Digest of all that a score follows from; a result with this identity need not be redone.
+
+    Args:
+        task: its name.
+        digests: of the rows, by split.
+        run: see `run_digest`.
+        version: of the protocols.
+        seed: of what draws random numbers.
+    """
+    parts = [SCHEMA, task, sorted(digests.items()), run, version, seed]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def run_folder(output: Path, spec: EncoderSpec, run: str, *, sample: bool) -> Path:
+    """The folder of a model's results in one run, by its `run_digest`."""
     model = spec.model if "/" in spec.model else f"local/{spec.model}"
     name = "__".join(re.sub(r"[^\w.\-]+", "-", part) for part in model.split("/"))
-    return (output / SAMPLE if sample else output) / name / spec.digest[:12]
+    return (output / SAMPLE if sample else output) / name / run[:12]
 
 
 def outcome_fields(outcome: Outcome) -> dict[str, Any]:
@@ -183,6 +196,7 @@ def _is_sound(result: Result) -> bool:
     ranges = [outcome[name] for name in ("interval", "spread") if name in outcome]
     numbers = [result.score, outcome.get("ceiling", 1.0)]
     numbers += [found[side] for found in ranges for side in ("low", "high")]
+    numbers += result.counts.values()
     tried = [value for scores in outcome["validation"].values() for value in scores.values()]
     texts = [getattr(result, name) for name in _TEXTS]
     texts += [outcome["chosen"], data["origin"], *result.notes, *result.environment.values()]
@@ -191,7 +205,7 @@ def _is_sound(result: Result) -> bool:
         all(isinstance(getattr(result, name), dict) for name in _OBJECTS)
         and isinstance(result.notes, list)
         and all(isinstance(text, str) for text in texts)
-        and bool(outcome["chosen"] and data["origin"])
+        and bool(outcome["chosen"] and data["origin"] and ranges)
         and all(isinstance(n, (int, float)) and math.isfinite(n) for n in [*numbers, *tried, *rows])
     )
 

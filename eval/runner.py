@@ -25,6 +25,7 @@ from jfinteb.eval.result import (
     identity,
     outcome_fields,
     read_result,
+    run_digest,
     run_folder,
     write_result,
     write_summary,
@@ -103,7 +104,8 @@ class Runner:
         self.seed = seed
         self.scorer = scorer or Scorer()
         self.on_encoded: Callable[[Plan], object] = lambda plan: None
-        self.folder = run_folder(output, encoder.spec, sample=origin.name == SAMPLE)
+        self._run = run_digest(encoder.spec, encoder.environment)
+        self.folder = run_folder(output, encoder.spec, self._run, sample=origin.name == SAMPLE)
 
     def prepare_output(self) -> None:
         """Find out before the first task whether results can be written.
@@ -146,7 +148,7 @@ class Runner:
 
     def _identity(self, task: Task, digests: Mapping[str, str]) -> str:
         seed = self.seed if task.kind is Kind.CLUSTERING else 0  # the others draw nothing
-        return identity(task.name, digests, self.encoder.spec, VERSION, seed)
+        return identity(task.name, digests, self._run, VERSION, seed)
 
     def _done(self, task: Task, key: str) -> Result | None:
         path = self.folder / f"{task.name}.json"
@@ -195,6 +197,9 @@ class Runner:
                 if isinstance(each, _Begun):
                     self._end(each, debug)
                 yield _ended(plan, each)
+        except BaseException:
+            write_what_is_scored()  # what is there is not lost
+            raise
         finally:
             self.encoder.on_progress = said
         write_summary(self.folder, _suites(self.origin))

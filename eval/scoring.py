@@ -54,6 +54,7 @@ class Scorer:
     def __init__(self, processes: int = 0) -> None:
         self.processes = processes
         self._pool: ProcessPoolExecutor | None = None
+        self._submitted_jobs: list[Future[Scored]] = []
 
     def submit(
         self,
@@ -95,17 +96,23 @@ class Scorer:
             ) from error
 
     def close(self) -> None:
-        """Drop what has not begun, and let go of the processes."""
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-            self._pool = None
+        """Let go of the processes; one that is scoring still, for nobody any more, is ended."""
+        pool, self._pool = self._pool, None
+        if pool is None:
+            return
+        if not all(future.done() for future in self._submitted_jobs):
+            for process in list(pool._processes.values()):
+                process.terminate()
+        pool.shutdown(cancel_futures=True)
+        self._submitted_jobs.clear()
 
     def _submitted(self, job: Callable[[], Scored]) -> Future[Scored]:
         for _ in range(2):
             if self._pool is None:
                 self._pool = process_pool(self.processes, _begin)
             try:
-                return self._pool.submit(job)
+                self._submitted_jobs.append(self._pool.submit(job))
+                return self._submitted_jobs[-1]
             except BrokenProcessPool:  # died since, with nothing to do
                 self.close()
         raise JfintebError("no process can be started to score in; free memory, then run again")

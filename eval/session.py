@@ -25,6 +25,7 @@ from jfinteb.eval.shown import (
     introduce,
     of_preset,
     progress_bar,
+    setting_of,
     show_cost,
     show_plan,
     show_scores,
@@ -210,17 +211,17 @@ class Session:
             runs[0].encoder.load()
             for options, encoder in self.opened:  # loading may have found more to say
                 if self.cache is not None:
-                    remember(self.cache, options, encoder)
+                    remember(self.cache, options, encoder, self.carried)
         try:
             with progress_bar(self.console) as progress:
                 total = sum(plan.characters for plan in todo)
                 bar = progress.add_task("", total=total, visible=total > 0)
                 for run in runs:
-                    self._score(run, progress, bar)
+                    self._score(run, setting_of(run, runs), progress, bar)
         finally:
             show_scores(self.console, runs, self.tasks, whole=self.whole)
 
-    def _score(self, run: Run, progress: Progress, bar: TaskID) -> None:
+    def _score(self, run: Run, setting: str, progress: Progress, bar: TaskID) -> None:
         finished = progress.tasks[0].completed
         names = iter([plan.task.name for plan in run.plans if plan.done is None])
         progress.update(bar, description=next(names, ""))
@@ -243,10 +244,10 @@ class Session:
             name = plan.task.name
             if isinstance(result, Failed):
                 run.failed[name] = result
-                line = f"{name}: failed: {result.reason}"
+                line = f"{name}{setting}: failed: {result.reason}"
             else:
                 run.results[name] = result
-                line = f"{name}: {result.metric} {result.score:.4f}"
+                line = f"{name}{setting}: {result.metric} {result.score:.4f}"
                 line += " (kept)" if plan.done else f" ({sum(result.seconds.values()):.1f} s)"
             progress.console.print(line, markup=False)
 

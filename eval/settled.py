@@ -30,7 +30,7 @@ _SCHEMA = 2
 _PACKAGES = (
     *("jfinteb", "torch", "transformers", "tokenizers", "sentence-transformers", "sentencepiece"),
     *("fugashi", "ipadic", "unidic-lite", "unidic", "mecab-python3", "SudachiPy", "rhoknp"),
-    "tiktoken",
+    *("tiktoken", "SudachiDict-small", "SudachiDict-core", "SudachiDict-full"),
 )
 _BACKENDS = ("auto", "transformers", "sentence-transformers")
 
@@ -84,8 +84,10 @@ def recall(folder: Path, options: EncoderOptions) -> Settled | None:
         return None  # a memory that cannot be read is none
 
 
-def remember(folder: Path, options: EncoderOptions, encoder: TextEncoder) -> None:
-    """Keep what opening the encoder has settled."""
+def remember(
+    folder: Path, options: EncoderOptions, encoder: TextEncoder, passing: Sequence[str] = ()
+) -> None:
+    """Keep what opening the encoder has settled, without the `passing` notes, of this run alone."""
     path = _path(folder, options)
     if path is None or not encoder.cacheable or _leans_on_more(encoder):
         return
@@ -95,7 +97,7 @@ def remember(folder: Path, options: EncoderOptions, encoder: TextEncoder) -> Non
         return  # what was opened is not what is there now
     values = {
         "spec": asdict(encoder.spec),
-        "notes": encoder.notes,
+        "notes": [note for note in encoder.notes if note not in passing],
         "adds_end": getattr(encoder, "adds_end", False),
         "dimensions": encoder.dimensions,
         "environment": encoder.environment,
@@ -110,7 +112,10 @@ def remember(folder: Path, options: EncoderOptions, encoder: TextEncoder) -> Non
 def _leans_on_more(encoder: TextEncoder) -> bool:
     """Whether it follows from code or dictionaries that are not looked at here."""
     named = {*encoder.environment, *encoder.spec.settings}
-    return any(name.startswith(("code of ", "mecab dictionary ")) for name in named)
+    # UniDic's dictionary is fetched apart from its package, and its edition is not looked at here
+    return "unidic" in named or any(
+        name.startswith(("code of ", "mecab dictionary ")) for name in named
+    )
 
 
 def _path(folder: Path, options: EncoderOptions) -> Path | None:

@@ -27,6 +27,7 @@ __all__ = [
     "notes_of",
     "of_preset",
     "progress_bar",
+    "setting_of",
     "show_plan",
     "show_scores",
 ]
@@ -53,9 +54,9 @@ def introduce(console: Console, runs: Sequence[Run], origin: Origin, preset: Seq
         spec = run.encoder.spec
         shown = {
             "model": f"{spec.model} ({spec.revision})",
-            "vectors": f"pooling {spec.pooling}, layer {spec.layer}, max length "
-            f"{spec.max_length}, truncate dim {spec.truncate_dim}, normalize {spec.normalize}, "
-            f"{spec.dtype}, precision {spec.precision}",
+            "vectors": f"backend {spec.backend}, pooling {spec.pooling}, layer {spec.layer}, max "
+            f"length {spec.max_length}, truncate dim {spec.truncate_dim or 'all'}, "
+            f"normalize {spec.normalize}, {spec.dtype}, precision {spec.precision}",
             "prompts": ", ".join(f"{k} {v!r}" for k, v in spec.to_json()["prompts"].items()),
             "data": origin.name,
             "results": str(run.runner.folder),
@@ -70,6 +71,17 @@ def introduce(console: Console, runs: Sequence[Run], origin: Origin, preset: Seq
         console.print(f"{'note':8} {note}", style=style, markup=False)
     if origin.name == SAMPLE:
         console.print(f"{'note':8} {NOTICE}", style="yellow", markup=False)
+
+
+def setting_of(run: Run, runs: Sequence[Run]) -> str:
+    """What tells a run from the others, as ` [pooling cls]`; empty where it is the only one."""
+    told = []
+    for name in ("pooling", "truncate_dim", "precision"):
+        values = [getattr(each.encoder.spec, name) for each in runs]
+        if len(set(values)) > 1:
+            own = getattr(run.encoder.spec, name)
+            told.append(f"{name.replace('_', ' ')} {'all' if own is None else own}")
+    return f" [{', '.join(told)}]" if told else ""
 
 
 def of_preset(preset: Preset | None, options: EncoderOptions, named: str | None) -> list[str]:

@@ -100,6 +100,7 @@ class PooledPart(_Over):
         self._width = joint.dimensions // len(modes)
         self._columns = slice(number * self._width, (number + 1) * self._width)
         self.siblings: tuple[PooledPart, ...] = ()
+        self.check_dimensions()
 
     @property
     def dimensions(self) -> int:

@@ -67,7 +67,10 @@ def guarded(command: Callable[[], int]) -> int:
         print(f"error: {error.strerror or error}: {error.filename or 'output'}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("interrupted; what was finished is kept", file=sys.stderr)
+        print(
+            "interrupted; what was finished is kept, and the same command goes on from there",
+            file=sys.stderr,
+        )
         return 130
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import unicodedata
 from abc import ABC, abstractmethod
@@ -253,8 +254,16 @@ def _zeros(rows: int, dimensions: int) -> Vectors:
     """A zeroed float32 array, in an unnamed temporary file where it is large."""
     if rows * dimensions * 4 < _ON_DISK:
         return np.zeros((rows, dimensions), dtype=np.float32)
-    with tempfile.TemporaryFile(prefix="jfinteb-vectors-") as file:
-        return np.memmap(file, dtype=np.float32, mode="w+", shape=(rows, dimensions))
+    try:
+        with tempfile.TemporaryFile(prefix="jfinteb-vectors-") as file:
+            if hasattr(os, "posix_fallocate"):  # a full disk would kill the process later on
+                os.posix_fallocate(file.fileno(), 0, rows * dimensions * 4)
+            return np.memmap(file, dtype=np.float32, mode="w+", shape=(rows, dimensions))
+    except OSError as error:
+        raise UsageError(
+            f"no room for {rows * dimensions * 4 / 1e6:,.0f} MB of vectors in "
+            f"{tempfile.gettempdir()} ({error.strerror or error}); name another folder in TMPDIR"
+        ) from error
 
 
 def finish(vectors: Vectors, dimensions: int, *, normalize: bool) -> Vectors:

@@ -62,7 +62,7 @@ def _of_config(config: Mapping[str, Any]) -> str | None:
     kind = config.get("model_type")
     if kind is None and config:
         return "config.json has no model_type; save the model again with save_pretrained(folder)"
-    if config and kind not in CONFIG_MAPPING:
+    if config and (not isinstance(kind, str) or kind not in CONFIG_MAPPING):
         return (
             f"config.json: model type {kind!r} is not known to transformers "
             f"{transformers.__version__}; install a newer transformers, or mend the file"

@@ -26,7 +26,9 @@ _UNREAD_NAMES = re.compile(
 )
 # What jfinteb writes: results (RESULTS/<org>__<model>/<spec>/), kept vectors, what it remembers.
 _OURS = (
-    re.compile(r"(.*/)?[^/]+__[^/]+/[0-9a-f]{12}/\.?\w+(\.predictions)?\.jsonl?(\.\w+)?"),
+    re.compile(
+        r"(.*/)?[^/]+__[^/]+/[0-9a-f]{12}/\.?\w+(\.[0-9a-f]{8})?(\.predictions)?\.jsonl?(\.\w+)?"
+    ),
     re.compile(r"(.*/)?[^/]+-[0-9a-f]{8}\.(sqlite|damaged-\d+)(-wal|-shm|\.lock)?"),
     re.compile(r"(.*/)?settled/\.?[0-9a-f]{32}\.json(\.\w+)?"),
     re.compile(r"(.*/)?exports/(\.?[0-9a-f]{32}[.\w]*)/(model\.(xml|bin)|export\.json)"),

@@ -254,8 +254,9 @@ class ModelFiles:
             whole = try_to_load_from_cache(self.name, ".gitattributes", revision=self.revision)
             if known is None and not isinstance(whole, str):
                 raise UnavailableError(
-                    f"cannot reach the hub to see whether {self.name!r} has {name}; run "
-                    f"`hf download {self.name}` once while connected"
+                    f"cannot reach the hub to see whether {self.name!r} has {name}; "
+                    f"{self._meant()}run `hf download {self.name}` once while connected, or give "
+                    "a model folder"
                 ) from None
             return None
 
@@ -277,6 +278,13 @@ class ModelFiles:
                 raise
             raise self._told(error) from error
 
+    def _meant(self) -> str:
+        """A question for those who have misspelt the name of a model with a preset."""
+        from jfinteb.eval.presets import suggest
+
+        near = suggest(self.name)
+        return f"did you mean {' or '.join(near)}? Else " if near else ""
+
     def _told(self, error: Exception) -> JfintebError:
         """What went wrong, by what first raised: transformers wraps the hub's errors in OSError."""
         from huggingface_hub.errors import (
@@ -297,7 +305,7 @@ class ModelFiles:
         if caused_by(RepositoryNotFoundError, RevisionNotFoundError):
             return UnavailableError(
                 f"no model {self.name!r} (revision {self.revision or 'main'}) on the hub and no "
-                "such folder here"
+                f"such folder here; {self._meant()}check the name"
             )
         if caused_by(LocalEntryNotFoundError):
             return UnavailableError(

@@ -50,7 +50,7 @@ class OpenVinoEncoder(TransformersEncoder):
     def __init__(self, options: EncoderOptions) -> None:
         self._openvino = _library()
         super().__init__(options)
-        if self._device.type != "cpu":
+        if self.device.type != "cpu":
             raise UsageError(f"the openvino backend runs on cpu, found --device {options.device}")
         if self.spec.layer != -1 or "first_last_avg" in self.spec.pooling:
             raise UsageError(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import sysconfig
 from collections.abc import Iterator, Sequence
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +79,11 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def package_versions(folder: Path, classes: Sequence[str]) -> dict[str, str]:
-    """`"code of <package>"` -> version, of classes that come from packages installed here."""
+    """`"code of <package>"` -> version, of classes that come from packages installed here.
+
+    Code that lies elsewhere, on the path or of an editable install, is told by a digest of its
+    files.
+    """
     found: dict[str, str] = {}
     for dotted in classes:
         top = dotted.partition(".")[0]
@@ -84,4 +91,32 @@ def package_versions(folder: Path, classes: Sequence[str]) -> dict[str, str]:
             continue
         for package in metadata.packages_distributions().get(top, ()):
             found[CODE + package] = metadata.version(package)
+        if not _is_installed(top):
+            found[CODE + top] = _source_digest(top)
     return found
+
+
+def _places(top: str) -> list[Path]:
+    """Where a module or package lies."""
+    try:
+        spec = find_spec(top)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None:
+        return []
+    return [Path(place) for place in spec.submodule_search_locations or [spec.origin or ""]]
+
+
+def _is_installed(top: str) -> bool:
+    """Whether it lies where pip puts packages; others may change under one version."""
+    installed = [Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")]
+    return any(above in place.resolve().parents for place in _places(top) for above in installed)
+
+
+def _source_digest(top: str) -> str:
+    digest = hashlib.sha256()
+    for place in _places(top):
+        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+            digest.update(f"{path.relative_to(place.parent)}\0".encode())
+            digest.update(path.read_bytes())
+    return f"source-{digest.hexdigest()[:16]}"

@@ -42,7 +42,7 @@ class ParallelEncoder(TextEncoder):
         self.leaves_cores = "cpu" not in devices
         self.notes = [
             *self._whole.notes,
-            f"encoded by {len(devices)} processes ({', '.join(devices)})",
+            f"encoded by {len(devices)} processes ({', '.join(self._named(devices))})",
         ]
         self._pool: ProcessPoolExecutor | None = None
         self._kept: Path | None = cache_folder()
@@ -61,6 +61,9 @@ class ParallelEncoder(TextEncoder):
     def environment(self) -> dict[str, str]:
         """As of a single process: how many there were changes no vector."""
         return self._whole.environment
+
+    def _named(self, devices: Sequence[str]) -> list[str]:
+        return [self._whole.device.type if name == "auto" else name for name in devices]
 
     def keep_in(self, folder: Path | None) -> None:
         """See `TransformersEncoder.keep_in`."""

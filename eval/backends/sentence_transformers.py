@@ -33,7 +33,13 @@ from jfinteb.eval.backends.modules import (
 from jfinteb.eval.backends.own_code import package_versions
 from jfinteb.eval.backends.pinned import Pinned
 from jfinteb.eval.backends.tokens import length_limit
-from jfinteb.eval.backends.transformers import DTYPES, device_of, environment_of, notes_of
+from jfinteb.eval.backends.transformers import (
+    DTYPES,
+    cut_note,
+    device_of,
+    environment_of,
+    notes_of,
+)
 from jfinteb.eval.backends.versions import installed_version, tokenizer_versions
 from jfinteb.eval.encoder import EncoderSpec, ModelError, Vectors
 from jfinteb.loaders.errors import UsageError
@@ -111,6 +117,9 @@ class SentenceTransformersEncoder(TextEncoder):
             limit, found, ends = self._limit(options, text, declared.max_length)
             dtype = found if dtype == "auto" else dtype
         code = self._rest(modules, text)
+        width, cut = dimensions_of(modules), declared.truncate_dim
+        if cut is not None and width and cut > width:
+            cut = None  # the library cuts nothing then
         super().__init__(
             EncoderSpec(
                 model=self._files.title,
@@ -120,7 +129,7 @@ class SentenceTransformersEncoder(TextEncoder):
                 pool_prompt=declared.pool_prompt,
                 prompts=options.prompts,
                 max_length=limit,
-                truncate_dim=options.dimensions_kept(declared.truncate_dim),
+                truncate_dim=options.dimensions_kept(cut),
                 normalize=ends_scaled if options.normalize is None else options.normalize,
                 dtype="float32" if dtype == "auto" else dtype,
                 remote_code=options.trust_remote_code,
@@ -135,11 +144,9 @@ class SentenceTransformersEncoder(TextEncoder):
         self._dimensions = dimensions_of(modules)
         if self._dimensions:
             self.check_dimensions()
-        self.notes = [
-            note
-            for note in notes_of(options, declared, "")
-            if "prompts" in note or "truncate_dim" in note
-        ]
+        self.notes = [note for note in notes_of(options, declared, "") if "prompts" in note]
+        if options.truncate_dim is None and declared.truncate_dim is not None:
+            self.notes.append(cut_note(declared.truncate_dim, self.spec.truncate_dim))
         self._fitting = Fitting(self.spec.model, self._device, self.notes)
         if because:
             self.notes.insert(

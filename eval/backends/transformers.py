@@ -26,7 +26,7 @@ from jfinteb.eval.pooling import check_mode, pool
 from jfinteb.loaders.errors import UsageError
 from jfinteb.loaders.task import Role
 
-__all__ = ["DTYPES", "TransformersEncoder", "device_of", "environment_of", "notes_of"]
+__all__ = ["DTYPES", "TransformersEncoder", "cut_note", "device_of", "environment_of", "notes_of"]
 
 Pooled = list[torch.Tensor]  # a batch on its device, in one part or more
 DTYPES = ("float32", "bfloat16", "float16", "auto")
@@ -85,6 +85,7 @@ class TransformersEncoder(TextEncoder):
         limit = length_limit(
             options.max_length, declared.max_length, self._tokenizer, self._config, skeleton
         )
+        kept_by_model = _declared_cut(declared, pooling, self._config)
         normalize = declared.normalize if options.normalize is None else options.normalize
         super().__init__(
             EncoderSpec(
@@ -97,7 +98,7 @@ class TransformersEncoder(TextEncoder):
                 pool_prompt=pool_prompt,
                 prompts=options.prompts,
                 max_length=limit,
-                truncate_dim=options.dimensions_kept(declared.truncate_dim),
+                truncate_dim=options.dimensions_kept(kept_by_model),
                 normalize=normalize,
                 dtype=_dtype_name(options.dtype, self._config),
                 remote_code=options.trust_remote_code,
@@ -118,14 +119,18 @@ class TransformersEncoder(TextEncoder):
         self._hidden = int(self._config.get_text_config().hidden_size)
         self._check_layer()
         self.check_dimensions()
-        self._device = device_of(options.device)
-        self.leaves_cores = self._device.type != "cpu"
+        self.device = device_of(options.device)
+        self.leaves_cores = self.device.type != "cpu"
         self.budget = options.batch_tokens or token_budget(
-            self._device.type, self._config.get_text_config()
+            self.device.type, self._config.get_text_config()
         )
         self._loaded: torch.nn.Module | None = None
         self.notes = [*notes_of(options, declared, pooling), *kept]
-        self._fitting = Fitting(self.spec.model, self._device, self.notes)
+        if options.truncate_dim is None and declared.truncate_dim is not None:
+            self.notes.append(cut_note(declared.truncate_dim, self.spec.truncate_dim))
+        if options.max_length is not None and limit is not None and limit < options.max_length:
+            self.notes.append(f"max length {limit}: {options.max_length} is more than it can take")
+        self._fitting = Fitting(self.spec.model, self.device, self.notes)
 
     @property
     def dimensions(self) -> int:
@@ -140,7 +145,7 @@ class TransformersEncoder(TextEncoder):
     @property
     def environment(self) -> dict[str, str]:
         """Versions of torch, transformers and what cuts texts into tokens, and the device."""
-        return {**environment_of(self._device), **self._versions}
+        return {**environment_of(self.device), **self._versions}
 
     def keep_in(self, folder: Path | None) -> None:
         """See `TextEncoder.keep_in`: what is known of the files of a hub's model."""
@@ -193,7 +198,7 @@ class TransformersEncoder(TextEncoder):
             )
         self.check_files()
         self._accepted = _accepted(encoder)
-        self._loaded = encoder.to(self._device).eval()
+        self._loaded = encoder.to(self.device).eval()
 
     def stream(
         self, strings: Sequence[str], missing: Flags, role: Role
@@ -207,7 +212,7 @@ class TransformersEncoder(TextEncoder):
             if ahead is not None:
                 yield ahead[0], self._fetched(tokenized, *ahead)
             ahead = launched
-            if self._device.type == "cpu":  # nothing to wait for: what is there is kept at once
+            if self.device.type == "cpu":  # nothing to wait for: what is there is kept at once
                 yield rows, self._fetched(tokenized, *launched)
                 ahead = None
         if ahead is not None:
@@ -241,9 +246,9 @@ class TransformersEncoder(TextEncoder):
     @torch.inference_mode()
     def _forward(self, tokenized: Tokenized, rows: Rows) -> torch.Tensor:
         inputs = tokenized.batch(rows, self._tokens.pad_values)
-        if self._device.type == "cuda":  # pinned, so that copies do not hold up what is computed
+        if self.device.type == "cuda":  # pinned, so that copies do not hold up what is computed
             inputs = {name: tensor.pin_memory() for name, tensor in inputs.items()}
-        inputs = {k: tensor.to(self._device, non_blocking=True) for k, tensor in inputs.items()}
+        inputs = {k: tensor.to(self.device, non_blocking=True) for k, tensor in inputs.items()}
         pooled, attended = inputs.pop("pooled"), inputs["attention_mask"]
         output = self._states_of(inputs)
         vectors = [
@@ -342,6 +347,21 @@ def _pooling(options: EncoderOptions, declared: Declared) -> str:
     return declared.pooling or "mean"
 
 
+def cut_note(declared: int, kept: int | None) -> str:
+    """What became of the `truncate_dim` that a model's files declare."""
+    if kept is None:
+        return f"the model's truncate_dim {declared} is not for these vectors, which are whole"
+    return f"first {kept} dimensions kept (the model's truncate_dim; --truncate-dim all keeps all)"
+
+
+def _declared_cut(declared: Declared, pooling: str, config: Any) -> int | None:
+    """The dimensions that a model's files keep, of the vectors that its own pooling gives."""
+    kept = declared.truncate_dim
+    if kept is None or kept > int(config.get_text_config().hidden_size):
+        return None  # sentence-transformers cuts nothing then, either
+    return kept if pooling == (declared.pooling or "mean") else None
+
+
 def notes_of(options: EncoderOptions, declared: Declared, pooling: str) -> list[str]:
     """What a user should know of what was left to the model's files, and of what they declare."""
     notes = []
@@ -368,11 +388,6 @@ def notes_of(options: EncoderOptions, declared: Declared, pooling: str) -> list[
         notes.append(
             "no prompts; models such as E5 and Ruri want some and do not declare them, see "
             "`jfinteb models`"
-        )
-    if options.truncate_dim is None and declared.truncate_dim is not None:
-        notes.append(
-            f"first {declared.truncate_dim} dimensions kept (the model's truncate_dim; "
-            "--truncate-dim all keeps all)"
         )
     if options.normalize is None:
         notes.append(

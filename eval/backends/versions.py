@@ -22,6 +22,7 @@ _PACKAGES = {  # of the objects inside a tokenizer, by module
     "tiktoken": "tiktoken",
 }
 _DICTIONARIES = {"ipadic": "ipadic", "unidic_lite": "unidic-lite", "unidic": "unidic"}
+_OF_SUDACHI = ("SudachiDict-small", "SudachiDict-core", "SudachiDict-full")
 _DEPTH = 3  # a tokenizer, its word tokenizer, the tagger in that
 _OPENED = ("transformers", "transformers_modules")
 
@@ -35,6 +36,9 @@ def tokenizer_versions(tokenizer: Any) -> dict[str, str]:
     for part in _parts(tokenizer, _DEPTH):
         package = _PACKAGES[_package(part)]
         found[package] = installed_version(package)
+        if package == "SudachiPy":  # which of them it reads, it does not say
+            known = {name: installed_version(name) for name in _OF_SUDACHI}
+            found |= {name: version for name, version in known.items() if version != "unknown"}
         for dictionary in getattr(part, "dictionary_info", None) or ():
             found |= _dictionary(Path(str(dictionary["filename"])))
     return dict(sorted(found.items()))

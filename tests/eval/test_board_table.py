@@ -32,14 +32,14 @@ def row(lines: list[str], number: int) -> list[str]:
 
 def test_a_row_a_run_with_means_and_dashes() -> None:
     one = run(*(result(t, 0.5, model="org/a") for t in SUITE))
-    two = run(result("chabsa", 0.25, model="b"), result("pfmt", 0.75, model="b"))
+    two = run(result("chabsa", 0.25, model="b"), result("pfmt", 0.5, model="b"))
     lines = printed(one, two)
     heads = next(line.split() for line in lines if line.startswith("#"))
     assert heads[:3] == ["#", "run", "average"]
     assert row(lines, 1) == ["1", "org/a", *["0.5000"] * (4 + len(SUITE))]
     cells = row(lines, 2)
-    assert cells[:6] == ["2", "b", "–", "0.5000", "–", "–"]  # common: (0.25 + 0.75) / 2
-    assert sorted(cells[6:]) == ["0.2500", "0.7500", *["–"] * (len(SUITE) - 2)]
+    assert cells[:6] == ["2", "b", "–", "0.3750", "–", "–"]  # common: (0.25 + 0.5) / 2
+    assert sorted(cells[6:]) == ["0.2500", "0.5000", *["–"] * (len(SUITE) - 2)]
     assert "common: over chabsa, pfmt, which all 2 runs have on equal rows" in lines
 
 

@@ -29,13 +29,19 @@ def models(found: Board) -> list[str]:
     return [row.label.model for row in found.rows]
 
 
-def test_best_average_first_then_common_mean_then_name() -> None:
+def test_order_is_by_a_mean_that_all_have() -> None:
     runs = [whole("d", 0.5), whole("A", 0.8, ("pfmt",)), whole("b", 0.7), whole("a", 0.5)]
     found = board(*runs, whole("z", 0.9, ("chabsa",)), whole("B", 0.8, ("chabsa",)))
-    assert models(found) == ["b", "a", "d", "z", "A", "B"]
-    assert [row.means["all"] for row in found.rows] == pytest.approx([0.7, 0.5, 0.5, *[None] * 3])
-    assert found.rows[3].means["retrieval"] == pytest.approx(0.9)
-    assert found.rows[3].means["classification"] is None
+    assert models(found) == ["z", "A", "B", "b", "a", "d"]  # an average tells three of them only
+    assert "order: by common mean" in found.remarks
+    assert [row.means["all"] for row in found.rows] == pytest.approx([*[None] * 3, 0.7, 0.5, 0.5])
+    assert found.rows[0].means["retrieval"] == pytest.approx(0.9)
+    assert found.rows[0].means["classification"] is None
+    averaged = board(whole("a", 0.5), whole("b", 0.75), whole("c", 0.25))
+    assert models(averaged) == ["b", "a", "c"] and "order: by average" in averaged.remarks
+    apart = board(run(result("pfmt", 0.25, model="a")), run(result("chabsa", 0.75, model="b")))
+    assert models(apart) == ["a", "b"]
+    assert any(line.startswith("order: by name, since no mean") for line in apart.remarks)
     assert [str(kind) for kind in found.kinds] == ["classification", "retrieval"]  # one clustering
 
 

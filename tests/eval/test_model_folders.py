@@ -17,17 +17,20 @@ import pytest
 import torch
 import transformers
 
-from jfinteb.eval.backends import EncoderOptions, TextEncoder, open_encoder
+from jfinteb.eval.backends import EncoderOptions, TextEncoder, base, open_encoder
 from jfinteb.eval.backends.folder import files_of, fingerprint
 from jfinteb.eval.backends.model_files import ModelFiles
-from jfinteb.eval.backends.own_code import code_elsewhere
+from jfinteb.eval.backends.own_code import code_elsewhere, package_versions
 from jfinteb.eval.backends.snapshot import check_snapshot
 from jfinteb.eval.cli import main
 from jfinteb.eval.encoder import ModelError
 from jfinteb.eval.result import read_results
+from jfinteb.eval.runner import Runner
 from jfinteb.eval.settled import recall, remember
 from jfinteb.eval.variants import open_variants
+from jfinteb.loaders.data import open_origin
 from jfinteb.loaders.errors import UsageError
+from jfinteb.loaders.task import get_task
 
 BACKENDS = ["transformers", "sentence-transformers"]
 COMMIT = "a" * 40
@@ -399,6 +402,7 @@ WRONG: dict[str, tuple[Change, str]] = {
     "whole numbers": (_config(dtype="int8"), "dtype is 'int8', expected one of"),
     "a class of torch": (_config(dtype="Tensor"), "dtype is 'Tensor', expected one of"),
     "model_type": (_config(model_type="wibble"), "model type 'wibble' is not known to transf"),
+    "a list of types": (_config(model_type=["bert"]), "model type ['bert'] is not known to"),
     "no model_type": (_config(model_type=None), "config.json has no model_type"),
 }
 
@@ -517,3 +521,106 @@ def test_errors_of_reading_are_told(model: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("jfinteb.eval.backends.folder.sha256_of", denied)
     with pytest.raises(ModelError, match=r"cannot read config\.json \(Permission denied\); allow"):
         opened(model)
+
+
+# --- what breaks a promise ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("joined", ["cls+mean", "cls"])
+def test_a_declared_truncate_dim_is_for_the_declared_pooling(joined: str, declaring: Path) -> None:
+    """The first 8 of joined vectors would be of their first mode alone."""
+    encoder = opened(declaring, pooling=joined)
+    assert encoder.spec.truncate_dim is None
+    assert "the model's truncate_dim 8 is not for these vectors, which are whole" in encoder.notes
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_declared_truncate_dim_above_the_models_cuts_nothing(
+    backend: str, declaring: Path
+) -> None:
+    edit(declaring / "config_sentence_transformers.json", truncate_dim=64)
+    encoder = opened(declaring, backend=backend)
+    assert encoder.spec.truncate_dim is None
+    assert encoder.encode(["円安"], "query").shape == (1, 32)
+
+
+def test_more_dimensions_than_one_of_several_poolings_has(model: Path) -> None:
+    options = options_of(model, truncate_dim=48)
+    with pytest.raises(UsageError, match=r"truncate-dim is 48, .* has 32 dimensions"):
+        open_variants(options, ("cls", "mean"), (48,), ("float32",), open_encoder)
+
+
+def test_code_on_the_path_is_told_by_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    package = tmp_path / "own_modules_of_a_test"
+    package.mkdir()
+    (package / "__init__.py").write_text("", encoding="utf-8")
+    inner = package / "scale.py"
+    digests = []
+    for text in ("FACTOR = 1", "FACTOR = 2", "FACTOR = 1"):
+        inner.write_text(text, encoding="utf-8")
+        (found,) = package_versions(tmp_path, [f"{package.name}.scale.Scale"]).items()
+        assert found[0] == f"code of {package.name}"
+        digests.append(found[1])
+    assert digests[0] == digests[2] != digests[1]
+    installed = package_versions(tmp_path, ["transformers.BertModel"])
+    assert installed == {"code of transformers": transformers.__version__}
+
+
+def test_versions_that_differ_are_runs_that_differ(model: Path, tmp_path: Path) -> None:
+    """Neither a kept result nor a row of a table is shared, whatever the spec says."""
+
+    def ran(version: str) -> Path:
+        encoder = opened(model)
+        encoder._versions = {"ipadic": version}  # type: ignore[attr-defined]
+        runner = Runner(encoder, open_origin("sample"), tmp_path / "out")
+        plans, _ = runner.plan([get_task("pfmt")])
+        assert plans[0].done is None
+        list(runner.run(plans))
+        assert runner.plan([get_task("pfmt")])[0][0].done is not None
+        return runner.folder
+
+    assert ran("1.0.0") != ran("2.0.0")
+    one, two = read_results(tmp_path / "out")
+    assert one.spec == two.spec and one.identity != two.identity
+
+
+def test_results_set_aside_in_the_model_folder_change_nothing(model: Path) -> None:
+    before = fingerprint(model, "m")
+    add("out/sample/local__m/0123456789ab/ews_reason.00aa11bb.json")(model)
+    add("out/sample/local__m/0123456789ab/ews_reason.00aa11bb.predictions.jsonl")(model)
+    assert fingerprint(model, "m") == before
+
+
+def test_unidic_is_opened_anew_each_time(model: Path, tmp_path: Path) -> None:
+    """Its dictionary is fetched apart from its package, whose version says nothing of it."""
+    encoder = opened(model)
+    encoder._versions = {"unidic": "1.1.0 (unidic-3.1.0)"}  # type: ignore[attr-defined]
+    remember(tmp_path, options_of(model), encoder)
+    assert recall(tmp_path, options_of(model)) is None
+
+
+def test_passing_notes_are_not_remembered(model: Path, tmp_path: Path) -> None:
+    encoder = opened(model)
+    encoder.notes.append("cache was damaged")
+    remember(tmp_path, options_of(model), encoder, ["cache was damaged"])
+    known = recall(tmp_path, options_of(model))
+    assert known is not None and known.notes == encoder.notes[:-1]
+
+
+def test_a_length_above_the_models_is_said(model: Path) -> None:
+    encoder = opened(model, max_length=1024)
+    assert encoder.spec.max_length == 512
+    assert "max length 512: 1024 is more than it can take" in encoder.notes
+    assert not any("max length" in note for note in opened(model, max_length=12).notes)
+
+
+def test_a_full_folder_for_temporary_files_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("jfinteb.eval.backends.base.os.posix_fallocate", full)
+    with pytest.raises(UsageError, match=r"no room for 307 MB of vectors in .*TMPDIR"):
+        base._zeros(100_000, 768)

@@ -9,16 +9,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
 from jfinteb.eval.backends import EncoderOptions, open_encoder
 from jfinteb.eval.backends.base import Flags, Rows
-from jfinteb.eval.encoder import EncoderSpec
 from jfinteb.eval.outcome import Outcome
 from jfinteb.eval.processes import cores
-from jfinteb.eval.result import Failed
+from jfinteb.eval.result import Failed, run_digest
 from jfinteb.eval.runner import Runner
 from jfinteb.eval.scoring import Pending, Scored, Scorer
 from jfinteb.eval.session import scoring_processes
@@ -88,8 +89,9 @@ class Waiting(CountingEncoder):
 
 
 def test_a_result_is_written_while_the_next_task_is_encoded(tmp_path: Path, scorer: Scorer) -> None:
-    spec: EncoderSpec = CountingEncoder().spec
-    result = tmp_path / "sample" / "jfinteb__lexical" / spec.digest[:12] / "chabsa.json"
+    lexical = CountingEncoder()
+    run_name = run_digest(lexical.spec, lexical.environment)[:12]
+    result = tmp_path / "sample" / "jfinteb__lexical" / run_name / "chabsa.json"
     encoder = Waiting(result, after=2)
     assert list(run(tmp_path, ["chabsa", "ews_horizon"], encoder, scorer=scorer)) == [
         "chabsa",
@@ -135,6 +137,56 @@ def test_a_killed_process_fails_its_task_and_no_other() -> None:
         assert scorer.result(Pending(_live, scorer._submitted(_live))) == _live()
     finally:
         scorer.close()
+
+
+def _sleep() -> Scored:
+    time.sleep(60)
+    return _live()
+
+
+def test_a_scorer_that_is_closed_waits_for_nobody() -> None:
+    scorer = Scorer(1)
+    pending = Pending(_sleep, scorer._submitted(_sleep))
+    until(pending.future.running)
+    start = time.monotonic()
+    scorer.close()
+    assert time.monotonic() - start < 20
+
+
+class Interrupted(CountingEncoder):
+    """A second task that is interrupted once the first has been scored."""
+
+    futures: ClassVar[list[Future[Scored]]] = []
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tasks = 0
+
+    def stream(
+        self, strings: Sequence[str], missing: Flags, role: Role
+    ) -> Iterator[tuple[Rows, Embedded]]:
+        self.tasks += 1
+        if self.tasks == 2:
+            assert self.futures
+            until(self.futures[0].done)
+            raise KeyboardInterrupt
+        yield from super().stream(strings, missing, role)
+
+
+def test_an_interrupt_loses_no_score_that_is_there(tmp_path: Path) -> None:
+    class Spied(Scorer):
+        def submit(self, *arguments: Any) -> Pending:
+            pending = super().submit(*arguments)
+            Interrupted.futures.append(pending.future)
+            return pending
+
+    scorer = Spied(1)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path, ["chabsa", "ews_horizon"], Interrupted(), scorer=scorer)
+    finally:
+        scorer.close()
+    assert "chabsa.json" in {path.name for path in folder_of(tmp_path).iterdir()}
 
 
 _PARENT = """
