@@ -87,7 +87,7 @@ def command(*arguments: str) -> float:
 
 def sample_commands(model: str, cache: Path, runs: int) -> dict[str, float]:
     """Seconds of whole commands on the sample suite: first, dry, from the cache, all kept."""
-    common = ["run", "--model", model, "--suite", SAMPLE, "--device", "cpu", "--cache", str(cache)]
+    common = ["--model", model, "--suite", SAMPLE, "--device", "cpu", "--cache", str(cache)]
     first, again = str(cache / "first"), str(cache / "again")
 
     def median(*arguments: str) -> float:
