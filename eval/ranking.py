@@ -12,7 +12,6 @@ and the product is made in float64.
 from __future__ import annotations
 
 import hashlib
-import os
 import queue
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from jfinteb.eval.encoder import Vectors
 from jfinteb.eval.similarity import SIMILARITIES, Floats, product, scores
+from jfinteb.loaders.processes import cores
 
 __all__ = ["SIMILARITIES", "rank", "tie_keys"]
 
@@ -78,7 +78,7 @@ def rank(
         starts.put(start)
     search = _Search(queries, documents, _hashes(query_ids), document_ids, similarity, k, step)
     small = m * n * documents.shape[1] < _SMALL
-    workers = 1 if small else min(threads or _cores(), starts.qsize())
+    workers = 1 if small else min(threads or cores(), starts.qsize())
     if workers == 1:
         best = search.run(starts)
     else:
@@ -278,9 +278,3 @@ class _Search:
 def _hashes(ids: Sequence[str]) -> Hashes:
     digests = (hashlib.blake2b(i.encode(), digest_size=8).digest() for i in ids)
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -32,8 +32,6 @@ __all__ = [
     "identity",
     "outcome_fields",
     "read_result",
-    "read_results",
-    "result_paths",
     "run_digest",
     "run_folder",
     "scan_results",
@@ -210,21 +208,8 @@ def _is_sound(result: Result) -> bool:
     )
 
 
-def read_results(output: Path) -> list[Result]:
-    """All results under a folder, in a fixed order.
-
-    Raises:
-        UsageError: no such folder.
-        DataError: as `read_result`.
-    """
-    results, unreadable = scan_results(output)
-    if unreadable:
-        raise DataError(unreadable[0])
-    return results
-
-
-def scan_results(output: Path) -> tuple[list[Result], list[str]]:
-    """The results under a folder, and what is wrong with each file that cannot be read.
+def scan_results(output: Path) -> tuple[list[tuple[Path, Result]], list[str]]:
+    """The results under a folder with their files, in a fixed order, and what is wrong with others.
 
     Raises:
         UsageError: no such folder.
@@ -232,15 +217,15 @@ def scan_results(output: Path) -> tuple[list[Result], list[str]]:
     if not output.is_dir():
         raise UsageError(f"no folder {output}; expected the folder that `jfinteb run` wrote to")
     results, unreadable = [], []
-    for path in result_paths(output):
+    for path in _result_paths(output):
         try:
-            results.append(read_result(path))
+            results.append((path, read_result(path)))
         except DataError as error:
             unreadable.append(str(error))
     return results, unreadable
 
 
-def result_paths(output: Path) -> list[Path]:
+def _result_paths(output: Path) -> list[Path]:
     """The result files under a folder, in a fixed order; those set aside are not among them."""
     return sorted(path for path in output.rglob("*.json") if find_task(path.stem) is not None)
 
@@ -267,7 +252,8 @@ def write_summary(folder: Path, suite: Mapping[str, tuple[str, ...]]) -> None:
         folder: of one model under one spec.
         suite: suite name -> its tasks; each gets its averages, None while tasks are missing.
     """
-    results, unreadable = scan_results(folder) if folder.is_dir() else ([], [])
+    found, unreadable = scan_results(folder) if folder.is_dir() else ([], [])
+    results = [result for _, result in found]
     if not results:
         return
     scores = {r.task: r.score for r in results}

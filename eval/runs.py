@@ -8,10 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jfinteb.eval.result import Result, read_result, result_paths
-from jfinteb.loaders.errors import DataError, UsageError
+from jfinteb.eval.result import Result, scan_results
 
-__all__ = ["Label", "ScoredRun", "gather", "labels", "plain", "read_runs", "remarks", "same_terms"]
+__all__ = [
+    "Label",
+    "ScoredRun",
+    "differences",
+    "gather",
+    "labels",
+    "plain",
+    "read_runs",
+    "remarks",
+    "same_terms",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +59,8 @@ def read_runs(output: Path) -> tuple[list[ScoredRun], list[str]]:
     Raises:
         UsageError: no such folder.
     """
-    if not output.is_dir():
-        raise UsageError(f"no folder {output}; expected the folder that `jfinteb run` wrote to")
-    placed, unreadable = [], []
-    for path in result_paths(output):
-        try:
-            placed.append((path.parent.relative_to(output).as_posix(), read_result(path)))
-        except DataError as error:
-            unreadable.append(str(error))
+    found, unreadable = scan_results(output)
+    placed = ((path.parent.relative_to(output).as_posix(), result) for path, result in found)
     return gather(placed), unreadable
 
 
@@ -90,7 +93,7 @@ def labels(runs: Sequence[ScoredRun]) -> list[Label]:
         found.append(
             Label(
                 plain(run.first.model),
-                tuple(map(plain, _differences(run.first.spec, specs))),
+                tuple(map(plain, differences(run.first.spec, specs))),
                 plain(place) if len(same) > 1 else "",
             )
         )
@@ -101,7 +104,7 @@ def _whose(run: ScoredRun) -> tuple[str, bool]:
     return run.first.model, run.first.is_sample
 
 
-def _differences(spec: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> list[str]:
+def differences(spec: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> list[str]:
     """What a spec says where the specs of one model do not agree."""
     found = []
     for name, value in spec.items():

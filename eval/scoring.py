@@ -15,9 +15,9 @@ from threadpoolctl import threadpool_limits
 
 from jfinteb.eval.encoder import Vectors
 from jfinteb.eval.outcome import Outcome
-from jfinteb.eval.processes import process_pool
 from jfinteb.eval.protocols import load_protocols, score
 from jfinteb.loaders.errors import JfintebError
+from jfinteb.loaders.processes import process_pool
 from jfinteb.loaders.task import Task
 
 if TYPE_CHECKING:
@@ -54,7 +54,6 @@ class Scorer:
     def __init__(self, processes: int = 0) -> None:
         self.processes = processes
         self._pool: ProcessPoolExecutor | None = None
-        self._submitted_jobs: list[Future[Scored]] = []
 
     def submit(
         self,
@@ -96,23 +95,20 @@ class Scorer:
             ) from error
 
     def close(self) -> None:
-        """Let go of the processes; one that is scoring still, for nobody any more, is ended."""
+        """End the processes, also one that is scoring still, for nobody any more."""
         pool, self._pool = self._pool, None
         if pool is None:
             return
-        if not all(future.done() for future in self._submitted_jobs):
-            for process in list(pool._processes.values()):
-                process.terminate()
+        for process in list(pool._processes.values()):
+            process.terminate()
         pool.shutdown(cancel_futures=True)
-        self._submitted_jobs.clear()
 
     def _submitted(self, job: Callable[[], Scored]) -> Future[Scored]:
         for _ in range(2):
             if self._pool is None:
                 self._pool = process_pool(self.processes, _begin)
             try:
-                self._submitted_jobs.append(self._pool.submit(job))
-                return self._submitted_jobs[-1]
+                return self._pool.submit(job)
             except BrokenProcessPool:  # died since, with nothing to do
                 self.close()
         raise JfintebError("no process can be started to score in; free memory, then run again")

@@ -14,7 +14,6 @@ from jfinteb.eval.backends import EncoderOptions, TextEncoder, open_encoder
 from jfinteb.eval.cache import cache_folder, give_stores
 from jfinteb.eval.precision import check_precision
 from jfinteb.eval.presets import Preset
-from jfinteb.eval.processes import cores
 from jfinteb.eval.result import Failed
 from jfinteb.eval.runner import Plan, Runner
 from jfinteb.eval.scoring import Scorer
@@ -33,6 +32,7 @@ from jfinteb.eval.shown import (
 from jfinteb.eval.variants import open_variants
 from jfinteb.loaders.data import SAMPLE, Origin, open_origin
 from jfinteb.loaders.errors import JfintebError, UsageError
+from jfinteb.loaders.processes import cores
 from jfinteb.loaders.task import Task, get_suite, get_task
 
 __all__ = ["Session", "scoring_processes"]
@@ -169,7 +169,8 @@ class Session:
         stores, scorer = give_stores(encoders, self.cache), Scorer()
         try:
             todo = [(run, plan) for run in runs for plan in run.plans if plan.done is None]
-            new = any(run.runner.to_encode(plan) for run, plan in todo)
+            # a dry run counts all of it below
+            new = not self.dry_run and any(run.runner.to_encode(plan) for run, plan in todo)
             if new and kept_only:
                 self.carried += [note for store in stores for note in store.notes]
                 return None

@@ -15,6 +15,7 @@ from jfinteb.eval.backends import EncoderOptions, TextEncoder
 from jfinteb.eval.presets import Preset, looks_like, missing_packages
 from jfinteb.eval.result import Failed, Result
 from jfinteb.eval.runner import Plan, Runner
+from jfinteb.eval.runs import differences
 from jfinteb.eval.table import output_console, run_table, runs_table
 from jfinteb.loaders.data import SAMPLE, Origin
 from jfinteb.loaders.sample import NOTICE
@@ -75,12 +76,7 @@ def introduce(console: Console, runs: Sequence[Run], origin: Origin, preset: Seq
 
 def setting_of(run: Run, runs: Sequence[Run]) -> str:
     """What tells a run from the others, as ` [pooling cls]`; empty where it is the only one."""
-    told = []
-    for name in ("pooling", "truncate_dim", "precision"):
-        values = [getattr(each.encoder.spec, name) for each in runs]
-        if len(set(values)) > 1:
-            own = getattr(run.encoder.spec, name)
-            told.append(f"{name.replace('_', ' ')} {'all' if own is None else own}")
+    told = differences(run.encoder.spec.to_json(), [r.encoder.spec.to_json() for r in runs])
     return f" [{', '.join(told)}]" if told else ""
 
 

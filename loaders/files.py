@@ -7,7 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
-__all__ = ["files_under", "sha256_of", "write_whole"]
+__all__ = ["sha256_of", "write_whole"]
 
 
 def sha256_of(path: Path) -> str:
@@ -17,20 +17,6 @@ def sha256_of(path: Path) -> str:
         while block := stream.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
-
-
-def files_under(folder: Path) -> list[Path]:
-    """All files of a folder in a fixed order, linked folders included, each folder once."""
-    found: list[Path] = []
-    seen: set[str] = set()
-    for place, folders, names in os.walk(folder, followlinks=True):
-        real = os.path.realpath(place)
-        if real in seen:
-            folders.clear()
-            continue
-        seen.add(real)
-        found += [path for name in names if (path := Path(place, name)).is_file()]
-    return sorted(found, key=lambda path: path.relative_to(folder).as_posix())
 
 
 def write_whole(path: Path, text: str) -> None:

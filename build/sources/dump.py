@@ -6,15 +6,13 @@ across its borders: their halves are joined by the process that collects the par
 
 from __future__ import annotations
 
-import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Generic, TypeAlias, TypeVar
 
@@ -22,6 +20,7 @@ from jfinteb.build.sources.bzip2 import END_OF_FILE, Blocks, first_block, is_bzi
 from jfinteb.build.sources.drops import Dropped, DropReport
 from jfinteb.build.sources.pages import CLOSE, END, LARGEST, OPEN, Page, Scanner, parse_page
 from jfinteb.loaders.errors import DataError, UnavailableError
+from jfinteb.loaders.processes import cores, process_pool
 
 __all__ = ["Progress", "read_dump"]
 
@@ -100,7 +99,7 @@ def read_dump(
     report, results = DropReport(), list[T]()
     seam = Scanner(words)
     seen = b""  # what stands before the first page
-    for part in _parts(job, size, workers or _cores()):
+    for part in _parts(job, size, workers or min(cores(), _MOST_WORKERS)):
         if block is not None:
             block = _follow(path, block, part)
         if not seen:
@@ -132,11 +131,6 @@ def _follow(path: Path, block: int, part: _Part[T]) -> int:
     return part.after if here else block
 
 
-def _cores() -> int:
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return min(usable or 1, _MOST_WORKERS)
-
-
 def _check_prologue(path: Path, prologue: bytes) -> None:
     declared = _DECLARED.search(prologue)
     encoding = declared[1].decode("ascii", "replace") if declared else "utf-8"
@@ -161,7 +155,7 @@ def _parts(job: _Job[T], size: int, workers: int) -> Iterator[_Part[T]]:
     if workers == 1 or len(bounds) <= _FEW:
         yield from map(read, bounds)
         return
-    pool = ProcessPoolExecutor(min(workers, len(bounds)), get_context("spawn"))
+    pool = process_pool(min(workers, len(bounds)))
     under_way: deque[Future[_Part[T]]] = deque()
     try:
         for bound in bounds:

@@ -14,19 +14,12 @@ import torch
 from jfinteb.eval.backends.base import Flags, Rows
 from jfinteb.eval.encoder import ModelError
 
-__all__ = [
-    "BATCH_TOKENS",
-    "Fitting",
-    "batches",
-    "give_back_memory",
-    "token_budget",
-    "units",
-]
+__all__ = ["BATCH_TOKENS", "Fitting", "token_budget", "units"]
 
 T = TypeVar("T")
 
 BATCH_TOKENS = {"cpu": 2048, "mps": 16384, "cuda": 65536}  # padding included, by kind of device
-TRIM_EVERY = 32  # batches
+_TRIM_EVERY = 32  # batches
 _ACTIVATION = 1 << 29  # bytes of a batch's widest activation on an accelerator
 
 
@@ -75,7 +68,7 @@ class Fitting:
             ModelError: there is no room for a single text.
         """
         self._count += 1
-        if self._count % TRIM_EVERY == 0:
+        if self._count % _TRIM_EVERY == 0:
             self.give_back()
         width = int(lengths[rows].max())
         size = len(rows) if self._room is None else max(1, self._room // width)
@@ -103,7 +96,7 @@ class Fitting:
     def give_back(self) -> None:
         """Return to the system, or to the device, what earlier batches left."""
         if self._device.type == "cpu":
-            give_back_memory()
+            _give_back_memory()
         elif self._device.type == "cuda" and self._room is not None:
             torch.cuda.empty_cache()
 
@@ -113,7 +106,7 @@ def _is_out_of_memory(error: RuntimeError) -> bool:
     return isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error)
 
 
-def batches(lengths: npt.NDArray[np.int64], strings: Sequence[str], budget: int) -> Iterator[Rows]:
+def _batches(lengths: npt.NDArray[np.int64], strings: Sequence[str], budget: int) -> Iterator[Rows]:
     """Rows in batches of at most `budget` tokens, padding included; a longer text goes alone.
 
     Longest first, so that memory shows early; among equals by the text itself, so that batches do
@@ -132,14 +125,14 @@ def batches(lengths: npt.NDArray[np.int64], strings: Sequence[str], budget: int)
 def units(
     lengths: npt.NDArray[np.int64], strings: Sequence[str], missing: Flags, budget: int
 ) -> Iterator[Rows]:
-    """The missing rows: those without tokens first, then batch by batch; see `batches`."""
-    for rows in (np.flatnonzero(lengths == 0), *batches(lengths, strings, budget)):
+    """The missing rows: those without tokens first, then batch by batch; see `_batches`."""
+    for rows in (np.flatnonzero(lengths == 0), *_batches(lengths, strings, budget)):
         wanted = rows[missing[rows]]
         if len(wanted):
             yield wanted
 
 
-def give_back_memory() -> None:
+def _give_back_memory() -> None:
     """Return freed activations to the system.
 
     glibc keeps freed blocks below 32 MB; with a new shape every batch its heap only grows, to twice

@@ -50,6 +50,11 @@ class Declared:
     truncate_dim: int | None = None
     other_modules: tuple[str, ...] = ()
 
+    def cut(self, dimensions: int) -> int | None:
+        """The declared `truncate_dim` of vectors so long; above that, the library cuts nothing."""
+        kept = self.truncate_dim
+        return None if kept is None or 0 < dimensions < kept else kept
+
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:

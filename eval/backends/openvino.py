@@ -24,7 +24,6 @@ import transformers
 
 from jfinteb.eval.backends.base import EncoderOptions
 from jfinteb.eval.backends.transformers import TransformersEncoder
-from jfinteb.eval.cache import cache_folder
 from jfinteb.eval.encoder import ModelError
 from jfinteb.eval.exports import EXPORTS, FILES, SEAL
 from jfinteb.loaders.errors import UsageError
@@ -63,18 +62,12 @@ class OpenVinoEncoder(TransformersEncoder):
             )
         self._compiled: Any = None
         self._names: list[str] = []
-        self._place: Path | None = cache_folder()
         self._passing: tempfile.TemporaryDirectory[str] | None = None
 
     @property
     def environment(self) -> dict[str, str]:
         """As for transformers, with the version of OpenVINO."""
         return {**super().environment, "openvino": self._openvino.__version__.split("-")[0]}
-
-    def keep_in(self, folder: Path | None) -> None:
-        """Where the export is kept; None: in a temporary folder, until it is closed."""
-        super().keep_in(folder)
-        self._place = folder
 
     def close(self) -> None:
         """Let go of the network, and of an export that is not to be kept."""
@@ -85,8 +78,9 @@ class OpenVinoEncoder(TransformersEncoder):
             self._passing = None
 
     def _exports(self) -> Path:
-        if self._place is not None:
-            return self._place / EXPORTS
+        """Where exports are kept, or a temporary folder until this is closed."""
+        if self.kept is not None:
+            return self.kept / EXPORTS
         if self._passing is None:
             self._passing = tempfile.TemporaryDirectory(
                 prefix="jfinteb-export-", ignore_cleanup_errors=True

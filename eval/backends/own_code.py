@@ -104,7 +104,8 @@ def _places(top: str) -> list[Path]:
         spec = None
     if spec is None:
         return []
-    return [Path(place) for place in spec.submodule_search_locations or [spec.origin or ""]]
+    alone = [spec.origin] if spec.origin is not None and spec.has_location else []
+    return [Path(place) for place in spec.submodule_search_locations or alone]
 
 
 def _is_installed(top: str) -> bool:

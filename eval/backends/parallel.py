@@ -12,10 +12,9 @@ from typing import Any
 from jfinteb.eval.backends.base import Embedded, EncoderOptions, Flags, Rows, TextEncoder
 from jfinteb.eval.backends.batching import units
 from jfinteb.eval.backends.transformers import TransformersEncoder
-from jfinteb.eval.cache import cache_folder
 from jfinteb.eval.encoder import ModelError
-from jfinteb.eval.processes import CONTEXT, cores, process_pool
 from jfinteb.loaders.errors import JfintebError
+from jfinteb.loaders.processes import CONTEXT, cores, process_pool
 from jfinteb.loaders.task import Role
 
 __all__ = ["ParallelEncoder"]
@@ -45,7 +44,6 @@ class ParallelEncoder(TextEncoder):
             f"encoded by {len(devices)} processes ({', '.join(self._named(devices))})",
         ]
         self._pool: ProcessPoolExecutor | None = None
-        self._kept: Path | None = cache_folder()
 
     @property
     def dimensions(self) -> int:
@@ -67,7 +65,6 @@ class ParallelEncoder(TextEncoder):
 
     def keep_in(self, folder: Path | None) -> None:
         """See `TransformersEncoder.keep_in`."""
-        self._kept = folder
         self._whole.keep_in(folder)
 
     def check_files(self) -> None:
@@ -92,7 +89,7 @@ class ParallelEncoder(TextEncoder):
             places,
             self._threads(),
             all_open,
-            self._kept,
+            self._whole.kept,
         )
         for notes in self._results([self._pool.submit(_ready) for _ in self._devices]):
             self.notes += [note for note in notes if note not in self.notes]

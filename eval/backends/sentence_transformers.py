@@ -117,9 +117,6 @@ class SentenceTransformersEncoder(TextEncoder):
             limit, found, ends = self._limit(options, text, declared.max_length)
             dtype = found if dtype == "auto" else dtype
         code = self._rest(modules, text)
-        width, cut = dimensions_of(modules), declared.truncate_dim
-        if cut is not None and width and cut > width:
-            cut = None  # the library cuts nothing then
         super().__init__(
             EncoderSpec(
                 model=self._files.title,
@@ -129,7 +126,7 @@ class SentenceTransformersEncoder(TextEncoder):
                 pool_prompt=declared.pool_prompt,
                 prompts=options.prompts,
                 max_length=limit,
-                truncate_dim=options.dimensions_kept(cut),
+                truncate_dim=options.dimensions_kept(declared.cut(dimensions_of(modules))),
                 normalize=ends_scaled if options.normalize is None else options.normalize,
                 dtype="float32" if dtype == "auto" else dtype,
                 remote_code=options.trust_remote_code,

@@ -85,7 +85,9 @@ class TransformersEncoder(TextEncoder):
         limit = length_limit(
             options.max_length, declared.max_length, self._tokenizer, self._config, skeleton
         )
-        kept_by_model = _declared_cut(declared, pooling, self._config)
+        hidden = int(self._config.get_text_config().hidden_size)
+        own = pooling == (declared.pooling or "mean")  # it is for the vectors of that pooling
+        cut = declared.cut(hidden) if own else None
         normalize = declared.normalize if options.normalize is None else options.normalize
         super().__init__(
             EncoderSpec(
@@ -98,7 +100,7 @@ class TransformersEncoder(TextEncoder):
                 pool_prompt=pool_prompt,
                 prompts=options.prompts,
                 max_length=limit,
-                truncate_dim=options.dimensions_kept(kept_by_model),
+                truncate_dim=options.dimensions_kept(cut),
                 normalize=normalize,
                 dtype=_dtype_name(options.dtype, self._config),
                 remote_code=options.trust_remote_code,
@@ -116,7 +118,7 @@ class TransformersEncoder(TextEncoder):
             special_tokens=options.special_tokens,
             pool_prompt=pool_prompt or not any(options.prompts.values()),
         )
-        self._hidden = int(self._config.get_text_config().hidden_size)
+        self._hidden = hidden
         self._check_layer()
         self.check_dimensions()
         self.device = device_of(options.device)
@@ -146,6 +148,11 @@ class TransformersEncoder(TextEncoder):
     def environment(self) -> dict[str, str]:
         """Versions of torch, transformers and what cuts texts into tokens, and the device."""
         return {**environment_of(self.device), **self._versions}
+
+    @property
+    def kept(self) -> Path | None:
+        """See `keep_in`."""
+        return self._pinned.kept
 
     def keep_in(self, folder: Path | None) -> None:
         """See `TextEncoder.keep_in`: what is known of the files of a hub's model."""
@@ -352,14 +359,6 @@ def cut_note(declared: int, kept: int | None) -> str:
     if kept is None:
         return f"the model's truncate_dim {declared} is not for these vectors, which are whole"
     return f"first {kept} dimensions kept (the model's truncate_dim; --truncate-dim all keeps all)"
-
-
-def _declared_cut(declared: Declared, pooling: str, config: Any) -> int | None:
-    """The dimensions that a model's files keep, of the vectors that its own pooling gives."""
-    kept = declared.truncate_dim
-    if kept is None or kept > int(config.get_text_config().hidden_size):
-        return None  # sentence-transformers cuts nothing then, either
-    return kept if pooling == (declared.pooling or "mean") else None
 
 
 def notes_of(options: EncoderOptions, declared: Declared, pooling: str) -> list[str]:

@@ -46,6 +46,15 @@ PROMPTED = ["2024年3月期", "ROEは10%", "(株)トヨタ"]
 SPECIAL = {"pad_token": "<pad>", "unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
 
 
+def one_line(kind: type[Exception], action: Callable[[], object]) -> str:
+    """The message of the error that an action must raise, which must be one line."""
+    with pytest.raises(kind) as caught:
+        action()
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
 def _characters() -> list[str]:
     return sorted(set("".join([*SENTENCES, *PROMPTED, "query: passage: ", "ゝーabcXYZ"])) - {" "})
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jfinteb.eval.result import Result
+from jfinteb.eval.result import Result, scan_results
 from jfinteb.eval.runs import ScoredRun, gather
 from jfinteb.loaders.task import get_task
 
@@ -78,3 +78,10 @@ def write(folder: Path, *results: Result) -> None:
     for each in results:
         text = json.dumps(asdict(each), ensure_ascii=True)
         (folder / f"{each.task}.json").write_text(text, encoding="utf-8")
+
+
+def read_results(output: Path) -> list[Result]:
+    """All results under a folder, every file sound."""
+    found, unreadable = scan_results(output)
+    assert not unreadable
+    return [result for _, result in found]

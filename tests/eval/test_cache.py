@@ -23,13 +23,13 @@ from jfinteb.eval.cache import DiskStore, give_stores
 from jfinteb.eval.cache_file import describe
 from jfinteb.eval.cli import main
 from jfinteb.eval.encoder import EncoderSpec
-from jfinteb.eval.result import read_results
 from jfinteb.eval.store import Embedded, MemoryStore, Store, keys_of
 from jfinteb.eval.variants import Finished, open_variants, parts
 from jfinteb.loaders.errors import UsageError
 from jfinteb.loaders.task import Role
 
 from .conftest import OpenTiny
+from .results import read_results
 from .test_encoder_spec import OTHER
 
 SPEC = EncoderSpec(model="org/m", revision="r", backend="b", pooling="mean")

@@ -19,9 +19,11 @@ from jfinteb.eval.backends import EncoderOptions, TextEncoder, open_encoder
 from jfinteb.eval.backends.custom import as_vectors, is_factory
 from jfinteb.eval.cli import main
 from jfinteb.eval.encoder import ModelError
-from jfinteb.eval.result import read_results
 from jfinteb.eval.store import MemoryStore
 from jfinteb.loaders.errors import JfintebError, UsageError
+
+from .conftest import one_line
+from .results import read_results
 
 ROOT = Path(__file__).resolve().parents[2]
 Write = Callable[[str], str]
@@ -94,10 +96,8 @@ REVISIONS = {
 @pytest.mark.parametrize("case", REVISIONS)
 def test_a_revision_that_names_nothing(case: str, write: Write) -> None:
     revision, after, said = REVISIONS[case]
-    with pytest.raises(ModelError) as caught:
-        opened(f"{write(_saying(revision, after))}:M").encode(["円安"], "query")
-    assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
+    model = f"{write(_saying(revision, after))}:M"
+    assert said in one_line(ModelError, lambda: opened(model).encode(["円安"], "query"))
 
 
 def test_a_model_may_change_the_directory(write: Write, tmp_path: Path) -> None:
@@ -329,10 +329,8 @@ MISTAKES = {
 @pytest.mark.parametrize("case", MISTAKES)
 def test_mistakes_are_told_in_one_line(case: str, write: Write) -> None:
     code, name, said = MISTAKES[case]
-    with pytest.raises(JfintebError) as caught:
-        opened(f"{write(code)}:{name}").load()
-    assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
+    model = f"{write(code)}:{name}"
+    assert said in one_line(JfintebError, lambda: opened(model).load())
 
 
 def test_no_module(write: Write) -> None:

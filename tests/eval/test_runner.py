@@ -17,11 +17,13 @@ from sklearn.metrics import f1_score
 
 from jfinteb.eval.backends import EncoderOptions, open_encoder
 from jfinteb.eval.backends.base import Embedded, TextEncoder
-from jfinteb.eval.result import Failed, Result, read_result, read_results
+from jfinteb.eval.result import Failed, Result, read_result
 from jfinteb.eval.runner import Runner
 from jfinteb.loaders.data import Sample, open_origin
 from jfinteb.loaders.errors import DataError
 from jfinteb.loaders.task import Role, Task, get_suite, get_task
+
+from .results import read_results
 
 SMALL = ("ews_horizon", "pfmt", "ews_reason")
 

@@ -18,7 +18,6 @@ import pytest
 from jfinteb.eval.backends import EncoderOptions, open_encoder
 from jfinteb.eval.backends.base import Flags, Rows
 from jfinteb.eval.outcome import Outcome
-from jfinteb.eval.processes import cores
 from jfinteb.eval.result import Failed, run_digest
 from jfinteb.eval.runner import Runner
 from jfinteb.eval.scoring import Pending, Scored, Scorer
@@ -26,6 +25,7 @@ from jfinteb.eval.session import scoring_processes
 from jfinteb.eval.store import Embedded
 from jfinteb.loaders.data import open_origin
 from jfinteb.loaders.errors import JfintebError
+from jfinteb.loaders.processes import cores
 from jfinteb.loaders.task import Role, get_task
 
 from .test_runner import CountingEncoder, folder_of, run
@@ -191,7 +191,7 @@ def test_an_interrupt_loses_no_score_that_is_there(tmp_path: Path) -> None:
 
 _PARENT = """
 import sys, time
-from jfinteb.eval.processes import process_pool
+from jfinteb.loaders.processes import process_pool
 import os
 if __name__ == "__main__":
     pool = process_pool(1)
@@ -257,7 +257,7 @@ def test_processes_where_cores_allow(
 def test_cores_are_those_that_may_be_used() -> None:
     program = (
         "import os; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]); "
-        "from jfinteb.eval.processes import cores; print(cores())"
+        "from jfinteb.loaders.processes import cores; print(cores())"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.strip() == "1"
