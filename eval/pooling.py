@@ -52,7 +52,8 @@ def _pick(states: Tensor, index: Tensor) -> Tensor:
 
 def _weighted(states: Tensor, weights: Tensor) -> Tensor:
     total = weights.sum(dim=1, keepdim=True).clamp(min=1e-9)
-    return torch.einsum("bth,bt->bh", states, weights) / total
+    # as a matrix product it would go another way for a single text, and give it other last bits
+    return (states * weights.unsqueeze(-1)).sum(dim=1) / total
 
 
 MODES: Mapping[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {

@@ -49,19 +49,20 @@ _PACKAGES = ("jfinteb", "numpy", "scikit-learn", "scipy", "datasets", "tokenizer
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A task with its verified rows; `done` is its result if that still holds."""
+    """A task with its verified rows.
+
+    Attributes:
+        characters: to encode: the measure of progress.
+        done: its result, if that still holds.
+    """
 
     task: Task
     tables: dict[str, pa.Table]
     digests: dict[str, str]
     identity: str
     seconds: float
+    characters: int
     done: Result | None
-
-    @property
-    def characters(self) -> int:
-        """Characters to encode: the measure of progress."""
-        return sum(len(t) for _, texts in inputs(self.task, self.tables).values() for t in texts)
 
 
 @dataclass(slots=True)
@@ -133,7 +134,9 @@ class Runner:
                 tables, digests = load_tables(task, self.origin)
                 key = self._identity(task, digests)
                 seconds = time.perf_counter() - start
-                plans.append(Plan(task, tables, digests, key, seconds, self._done(task, key)))
+                characters = sum(len(t) for _, ts in inputs(task, tables).values() for t in ts)
+                done = self._done(task, key)
+                plans.append(Plan(task, tables, digests, key, seconds, characters, done))
             except JfintebError as error:
                 failed.append(Failed(task.name, str(error)))
         return plans, failed

@@ -23,6 +23,7 @@ import torch
 import transformers
 
 from jfinteb.eval.backends.base import EncoderOptions
+from jfinteb.eval.backends.lanes import lane_count
 from jfinteb.eval.backends.transformers import TransformersEncoder
 from jfinteb.eval.encoder import ModelError
 from jfinteb.eval.exports import EXPORTS, FILES, SEAL
@@ -103,12 +104,17 @@ class OpenVinoEncoder(TransformersEncoder):
         self._names = json.loads((folder / SEAL).read_text(encoding="utf-8"))["inputs"]
         self._compiled = self._compile(folder)
 
-    def _states_of(self, inputs: Mapping[str, torch.Tensor]) -> Any:
+    def _networks(self, count: int) -> list[Any]:
         if self._compiled is None:
-            return super()._states_of(inputs)
+            return super()._networks(count)
+        return [self._compiled.create_infer_request() for _ in range(count)]
+
+    def _states_of(self, network: Any, inputs: Mapping[str, torch.Tensor]) -> Any:
+        if isinstance(network, torch.nn.Module):
+            return super()._states_of(network, inputs)
         given = [inputs[name].numpy() for name in self._names]
-        states = self._compiled(given)[0]
-        return SimpleNamespace(last_hidden_state=torch.from_numpy(np.array(states, copy=True)))
+        states = network.infer(given, share_inputs=True)[0]
+        return SimpleNamespace(last_hidden_state=torch.from_numpy(states))
 
     def _digest(self) -> str:
         """Of all that the exported network follows from."""
@@ -119,8 +125,9 @@ class OpenVinoEncoder(TransformersEncoder):
         hint = {"float32": "f32", "bfloat16": "bf16"}[self.spec.dtype]
         settings = {
             "INFERENCE_PRECISION_HINT": hint,
-            "PERFORMANCE_HINT": "LATENCY",
+            "NUM_STREAMS": lane_count(self.device),
             "INFERENCE_NUM_THREADS": torch.get_num_threads(),
+            "ENABLE_CPU_PINNING": False,  # its cores may not be ours
         }
         return self._openvino.Core().compile_model(folder / FILES[0], "CPU", settings)
 
@@ -182,9 +189,9 @@ class OpenVinoEncoder(TransformersEncoder):
 
     def _probed(self) -> Any:
         """Vectors of texts of several lengths, alone and padded."""
-        alone = [self._forward(self._tokens([text], ""), np.arange(1)) for text in _PROBES]
-        tokenized = self._tokens(_PROBES, "")
-        together = self._forward(tokenized, np.arange(len(_PROBES)))
+        (network,) = self._networks(1)
+        alone = [self._forward(network, self._tokens([text], ""), np.arange(1)) for text in _PROBES]
+        together = self._forward(network, self._tokens(_PROBES, ""), np.arange(len(_PROBES)))
         return torch.cat([*alone, together]).numpy()
 
 

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from jfinteb.eval.backends.base import Embedded, EncoderOptions, Flags, Rows, TextEncoder
-from jfinteb.eval.backends.batching import units
-from jfinteb.eval.backends.transformers import TransformersEncoder
+from jfinteb.eval.backends.lanes import MOST_LANES
+from jfinteb.eval.backends.transformers import TransformersEncoder, device_of
 from jfinteb.eval.encoder import ModelError
 from jfinteb.loaders.errors import JfintebError
 from jfinteb.loaders.processes import CONTEXT, cores, process_pool
@@ -19,14 +20,14 @@ from jfinteb.loaders.task import Role
 
 __all__ = ["ParallelEncoder"]
 
-_AHEAD = 2  # batches that wait for a worker, so that none idles
+_AHEAD = 2  # pieces of work a worker, so that none idles
 
 
 class ParallelEncoder(TextEncoder):
     """Batches of one transformers model, formed here, go to a process a device.
 
-    Each process opens the model by itself. Batches are those of a single process; on CPUs the
-    number of threads may change the last bits of a vector.
+    Each process opens the model by itself. Batches are those of a single process, and several are
+    computed at once where a process has several threads of a CPU.
 
     Args:
         options: of the model; `device` is what a single process would use.
@@ -35,13 +36,13 @@ class ParallelEncoder(TextEncoder):
 
     def __init__(self, options: EncoderOptions, devices: Sequence[str]) -> None:
         self._options = options
-        self._devices = list(devices)
         self._whole = TransformersEncoder(replace(options, device=devices[0]))
+        self._devices = [device_of(d).type if d == "auto" else d for d in devices]
         super().__init__(self._whole.spec)
-        self.leaves_cores = "cpu" not in devices
+        self.leaves_cores = "cpu" not in self._devices
         self.notes = [
             *self._whole.notes,
-            f"encoded by {len(devices)} processes ({', '.join(self._named(devices))})",
+            f"encoded by {len(devices)} processes ({', '.join(self._devices)})",
         ]
         self._pool: ProcessPoolExecutor | None = None
 
@@ -59,9 +60,6 @@ class ParallelEncoder(TextEncoder):
     def environment(self) -> dict[str, str]:
         """As of a single process: how many there were changes no vector."""
         return self._whole.environment
-
-    def _named(self, devices: Sequence[str]) -> list[str]:
-        return [self._whole.device.type if name == "auto" else name for name in devices]
 
     def keep_in(self, folder: Path | None) -> None:
         """See `TransformersEncoder.keep_in`."""
@@ -106,19 +104,25 @@ class ParallelEncoder(TextEncoder):
         self.load()
         assert self._pool is not None
         lengths = self._whole.lengths(strings, role)
-        waiting: dict[Future[Embedded], Rows] = {}
-        todo = units(lengths, strings, missing, self._whole.budget)
-        while True:
-            while len(waiting) < len(self._devices) * _AHEAD:
-                rows = next(todo, None)
-                if rows is None:
-                    break
-                texts = [strings[row] for row in rows.tolist()]
-                waiting[self._pool.submit(_encode, texts, role)] = rows
-            if not waiting:
-                return
-            for done in wait(waiting, return_when=FIRST_COMPLETED).done:
-                yield waiting.pop(done), self._results([done])[0]
+        todo = self._whole.units(lengths, strings, missing)
+        at_once = min(self._threads() or 1, MOST_LANES)
+        size = 4 * at_once if at_once > 1 else 1  # batches of which a worker computes some at once
+        waiting: dict[Future[list[Embedded]], list[Rows]] = {}
+        try:
+            while True:
+                while len(waiting) < len(self._devices) * _AHEAD:
+                    piece = list(islice(todo, size))
+                    if not piece:
+                        break
+                    texts = [[strings[row] for row in rows.tolist()] for rows in piece]
+                    waiting[self._pool.submit(_encode, texts, role)] = piece
+                if not waiting:
+                    return
+                for done in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    yield from zip(waiting.pop(done), self._results([done])[0], strict=True)
+        finally:
+            for future in waiting:
+                future.cancel()
 
     def close(self) -> None:
         """Stop the processes."""
@@ -177,6 +181,6 @@ def _sound() -> TransformersEncoder:
     return _encoder
 
 
-def _encode(strings: Sequence[str], role: Role) -> Embedded:
-    """One batch, in a worker."""
-    return _sound().batch(strings, role)
+def _encode(groups: Sequence[Sequence[str]], role: Role) -> list[Embedded]:
+    """Some batches, in a worker."""
+    return _sound().batches(groups, role)

@@ -15,7 +15,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from jfinteb.eval.backends.as_saved import as_saved
 from jfinteb.eval.backends.base import Embedded, EncoderOptions, Flags, Rows, TextEncoder
-from jfinteb.eval.backends.batching import BATCH_TOKENS, Fitting, units
+from jfinteb.eval.backends.batching import BATCH_TOKENS, Fitting, token_budget, units
 from jfinteb.eval.backends.custom import as_vectors
 from jfinteb.eval.backends.loading import lengths_of, no_random_weights, shorten
 from jfinteb.eval.backends.model_files import ModelFiles
@@ -112,9 +112,12 @@ class SentenceTransformersEncoder(TextEncoder):
                 "or give --backend transformers"
             )
         text = next((module for module in modules if module.reads_text), None)
+        self._device = device_of(options.device)
+        self.leaves_cores = self._device.type != "cpu"
+        budget = BATCH_TOKENS[self._device.type]
         limit, dtype, ends = options.max_length, options.dtype, True
         if text is not None:
-            limit, found, ends = self._limit(options, text, declared.max_length)
+            limit, found, ends, budget = self._limit(options, text, declared.max_length)
             dtype = found if dtype == "auto" else dtype
         code = self._rest(modules, text)
         super().__init__(
@@ -135,8 +138,7 @@ class SentenceTransformersEncoder(TextEncoder):
             )
         )
         self._pinned.check()
-        self._device = device_of(options.device)
-        self._budget = options.batch_tokens or BATCH_TOKENS[self._device.type]
+        self._budget = options.batch_tokens or budget
         self._model: Any = None
         self._dimensions = dimensions_of(modules)
         if self._dimensions:
@@ -221,8 +223,8 @@ class SentenceTransformersEncoder(TextEncoder):
 
     def _limit(
         self, options: EncoderOptions, module: Module, declared: int | None
-    ) -> tuple[int | None, str, bool]:
-        """Tokens a text may have, the weights' dtype, and whether the tokenizer ends a text."""
+    ) -> tuple[int | None, str, bool, int]:
+        """Tokens a text may have, the dtype, whether the tokenizer ends a text, tokens a batch."""
         place = str(self._folder / module.path)
         own = ModelFiles(place, None)._json("sentence_bert_config.json", dict) or {}
         trust = options.trust_remote_code
@@ -242,7 +244,8 @@ class SentenceTransformersEncoder(TextEncoder):
             )
         dtype = str(getattr(config, "dtype", None) or torch.float32).removeprefix("torch.")
         special = tokenizer("円", return_special_tokens_mask=True)["special_tokens_mask"]
-        return found, dtype, bool(special and special[-1])
+        budget = token_budget(self._device.type, config.get_text_config())
+        return found, dtype, bool(special and special[-1]), budget
 
     def load(self) -> None:
         """Read the weights (safetensors only), once, and encode a word by every route.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,11 +16,13 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from jfinteb.eval.backends.as_saved import as_saved
 from jfinteb.eval.backends.base import Embedded, EncoderOptions, Flags, Rows, TextEncoder
-from jfinteb.eval.backends.batching import BATCH_TOKENS, Fitting, token_budget, units
+from jfinteb.eval.backends.batching import BATCH_TOKENS, Fitting, filled_up, token_budget, units
+from jfinteb.eval.backends.lanes import Lanes, lane_count
 from jfinteb.eval.backends.model_files import Declared, ModelFiles
 from jfinteb.eval.backends.pinned import Pinned
 from jfinteb.eval.backends.tokens import Tokenized, Tokens, length_limit
 from jfinteb.eval.backends.versions import has_mecab, tokenizer_versions
+from jfinteb.eval.backends.weights import accepted, read_network, stop_by, twins
 from jfinteb.eval.encoder import EncoderSpec, ModelError
 from jfinteb.eval.pooling import check_mode, pool
 from jfinteb.loaders.errors import UsageError
@@ -30,7 +32,6 @@ __all__ = ["DTYPES", "TransformersEncoder", "cut_note", "device_of", "environmen
 
 Pooled = list[torch.Tensor]  # a batch on its device, in one part or more
 DTYPES = ("float32", "bfloat16", "float16", "auto")
-_LAYER = re.compile(r"(^|\.)(layers?|h|blocks?)\.\d+\.")
 _PROMPT_ROLES = {  # names that models give their prompts
     "query": "query",
     "document": "document",
@@ -127,6 +128,8 @@ class TransformersEncoder(TextEncoder):
             self.device.type, self._config.get_text_config()
         )
         self._loaded: torch.nn.Module | None = None
+        self._lanes: Lanes[Any] | None = None
+        self._stopped = threading.Event()
         self.notes = [*notes_of(options, declared, pooling), *kept]
         if options.truncate_dim is None and declared.truncate_dim is not None:
             self.notes.append(cut_note(declared.truncate_dim, self.spec.truncate_dim))
@@ -178,34 +181,20 @@ class TransformersEncoder(TextEncoder):
         """
         if self._loaded is not None:
             return
-        with self._files.reported():
-            model, info = AutoModel.from_pretrained(
-                self._files.location,
-                config=self._config,
-                dtype=getattr(torch, self.spec.dtype),
-                use_safetensors=True,
-                output_loading_info=True,
-                ignore_mismatched_sizes=True,  # told below, by name
-                **self._common,
-            )
-        encoder = _encoder_of(model)
-        random = [*info["missing_keys"], *(key for key, *_ in info["mismatched_keys"])]
-        needed = _names_in(model, encoder)
-        wrong = sorted(key for key in random if key in needed and "pooler" not in key)
-        if wrong:
-            raise ModelError(
-                f"{self._files.name}: {len(wrong)} tensors of {type(model).__name__} are not in "
-                f"the weights or have another shape there, first {wrong[0]}; they would be random"
-            )
-        unused = sorted(key for key in info["unexpected_keys"] if _LAYER.search(key))
-        if unused:
-            self.notes.append(
-                f"warning: {len(unused)} layer tensors of the weights are not used, first "
-                f"{unused[0]}"
-            )
+        network, notes = read_network(self._files, self._config, self.spec.dtype, self._common)
         self.check_files()
-        self._accepted = _accepted(encoder)
-        self._loaded = encoder.to(self.device).eval()
+        self.notes += notes
+        self._accepted = accepted(network)
+        stop_by(network, self._stopped)
+        self._loaded = network.to(self.device).eval()
+
+    def close(self) -> None:
+        """Let go of the threads that compute batches; what they are at is given up."""
+        if self._lanes is not None:
+            self._stopped.set()
+            self._lanes.close()
+            self._stopped.clear()
+            self._lanes = None
 
     def stream(
         self, strings: Sequence[str], missing: Flags, role: Role
@@ -213,35 +202,82 @@ class TransformersEncoder(TextEncoder):
         """Tokenize once, then run batches of similar length; loads the weights if need be."""
         self.load()
         tokenized = self._tokens(strings, self.spec.prompt(role))
+        yield from self._run(tokenized, self.units(tokenized.lengths, strings, missing))
+        self._fitting.give_back()
+
+    def units(
+        self, lengths: npt.NDArray[np.int64], strings: Sequence[str], missing: Flags
+    ) -> Iterator[Rows]:
+        """Rows of the missing strings, batch by batch.
+
+        On a CPU all strings of a batch have equal lengths: nothing is padded, and the bits of a
+        vector do not depend on what it shares a batch with (where the widths of the layers are
+        multiples of 32). Accelerators want large batches more.
+        """
+        return units(lengths, strings, missing, self.budget, alike=self.device.type == "cpu")
+
+    def _run(
+        self, tokenized: Tokenized, batches: Iterable[Rows]
+    ) -> Iterator[tuple[Rows, Embedded]]:
+        """Batches with their vectors, in order, as the device takes them best."""
+        if self.device.type != "cpu":
+            return self._one_ahead(tokenized, batches)
+        if self._lanes is None:
+            wanted = lane_count(self.device)
+            self._lanes = Lanes(self._networks(wanted))
+            if self._lanes.count < wanted:
+                self.notes.append(
+                    f"{self._lanes.count} of {wanted} batches computed at once: the network cannot "
+                    "be copied for each thread"
+                )
+
+        def cost(rows: Rows) -> float:
+            return float(len(rows) * int(tokenized.lengths[rows].max()) ** 2)
+
+        return self._lanes(batches, partial(self._computed, tokenized), cost)
+
+    def _one_ahead(
+        self, tokenized: Tokenized, batches: Iterable[Rows]
+    ) -> Iterator[tuple[Rows, Embedded]]:
+        """Have a device compute a batch while the one before is fetched."""
+        (network,) = self._networks(1)
         ahead: tuple[Rows, Pooled] | None = None
-        for rows in units(tokenized.lengths, strings, missing, self.budget):
-            launched = rows, self._launch(tokenized, rows)
+        for rows in batches:
+            launched = rows, self._launch(network, tokenized, rows)
             if ahead is not None:
                 yield ahead[0], self._fetched(tokenized, *ahead)
             ahead = launched
-            if self.device.type == "cpu":  # nothing to wait for: what is there is kept at once
-                yield rows, self._fetched(tokenized, *launched)
-                ahead = None
         if ahead is not None:
             yield ahead[0], self._fetched(tokenized, *ahead)
-        self._fitting.give_back()
 
     def lengths(self, strings: Sequence[str], role: Role) -> npt.NDArray[np.int64]:
         """Tokens of each string, shape (n,)."""
         return self._tokens(strings, self.spec.prompt(role)).lengths
 
-    def batch(self, strings: Sequence[str], role: Role) -> Embedded:
-        """The strings as one batch, which is the caller's to keep within the budget."""
+    def batches(self, groups: Sequence[Sequence[str]], role: Role) -> list[Embedded]:
+        """Each group of strings as one batch, which is the caller's to keep within the budget."""
         self.load()
+        strings = [text for group in groups for text in group]
         tokenized = self._tokens(strings, self.spec.prompt(role))
-        rows = np.arange(len(strings))
-        return self._fetched(tokenized, rows, self._launch(tokenized, rows))
+        ends = np.cumsum([len(group) for group in groups])
+        rows = np.split(np.arange(len(strings)), ends[:-1])
+        return [done for _, done in self._run(tokenized, rows)]
 
-    def _launch(self, tokenized: Tokenized, rows: Rows) -> Pooled:
+    def _networks(self, count: int) -> list[Any]:
+        """What computes: as many as asked for, which may do so at once, or fewer."""
+        assert self._loaded is not None
+        return list(twins(self._loaded, count))
+
+    def _computed(self, tokenized: Tokenized, network: Any, rows: Rows) -> Embedded:
+        return self._fetched(tokenized, rows, self._launch(network, tokenized, rows))
+
+    def _launch(self, network: Any, tokenized: Tokenized, rows: Rows) -> Pooled:
         """Have a batch computed, without waiting for it where a device works by itself."""
         if not tokenized.lengths[rows].any():
             return []  # the tokenizer drops every character
-        return self._fitting(tokenized.lengths, rows, lambda part: self._forward(tokenized, part))
+        return self._fitting(
+            tokenized.lengths, rows, lambda part: self._forward(network, tokenized, part)
+        )
 
     def _fetched(self, tokenized: Tokenized, rows: Rows, pooled: Pooled) -> Embedded:
         """Wait for a batch. A text without any token has the zero vector."""
@@ -251,26 +287,28 @@ class TransformersEncoder(TextEncoder):
         return Embedded(torch.cat([part.cpu() for part in pooled]).numpy(), lengths, truncated)
 
     @torch.inference_mode()
-    def _forward(self, tokenized: Tokenized, rows: Rows) -> torch.Tensor:
-        inputs = tokenized.batch(rows, self._tokens.pad_values)
+    def _forward(self, network: Any, tokenized: Tokenized, rows: Rows) -> torch.Tensor:
+        taken = rows
+        if self.device.type == "cpu":
+            taken = filled_up(rows, int(tokenized.lengths[rows].max()))
+        inputs = tokenized.batch(taken, self._tokens.pad_values)
         if self.device.type == "cuda":  # pinned, so that copies do not hold up what is computed
             inputs = {name: tensor.pin_memory() for name, tensor in inputs.items()}
         inputs = {k: tensor.to(self.device, non_blocking=True) for k, tensor in inputs.items()}
         pooled, attended = inputs.pop("pooled"), inputs["attention_mask"]
-        output = self._states_of(inputs)
+        output = self._states_of(network, inputs)
         vectors = [
             pool(mode, self._states(output, mode), attended, pooled)
             for mode in self.spec.pooling.split("+")
         ]
-        return torch.cat(vectors, dim=1)
+        return torch.cat(vectors, dim=1)[: len(rows)]
 
-    def _states_of(self, inputs: Mapping[str, torch.Tensor]) -> Any:
+    def _states_of(self, network: Any, inputs: Mapping[str, torch.Tensor]) -> Any:
         """The model's output: `last_hidden_state` and, where they are pooled, `hidden_states`."""
-        assert self._loaded is not None
         known = self._accepted  # some tokenizers give token_type_ids to models that have none
         taken = {k: tensor for k, tensor in inputs.items() if known is None or k in known}
         several = "first_last_avg" in self.spec.pooling or self.spec.layer != -1
-        return self._loaded(**taken, output_hidden_states=several)
+        return network(**taken, output_hidden_states=several)
 
     def _states(self, output: Any, mode: str) -> torch.Tensor:
         """The token states that a mode pools."""
@@ -292,31 +330,6 @@ class TransformersEncoder(TextEncoder):
             )
         if "first_last_avg" in self.spec.pooling and self.spec.layer != -1:
             raise UsageError("first_last_avg takes its own two layers; leave --layer out")
-
-
-def _encoder_of(model: Any) -> Any:
-    """The part that reads texts: of an encoder-decoder its encoder, else the model itself.
-
-    Weights of an encoder alone (sentence-t5) may say `is_encoder_decoder: false`, and `AutoModel`
-    still makes both halves.
-    """
-    halves = getattr(model, "encoder", None), getattr(model, "decoder", None)
-    return model.get_encoder() if None not in halves else model
-
-
-def _accepted(encoder: torch.nn.Module) -> frozenset[str] | None:
-    """Inputs that the model takes by name; None: any."""
-    parameters = inspect.signature(encoder.forward).parameters.values()
-    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
-        return None
-    return frozenset(p.name for p in parameters)
-
-
-def _names_in(model: torch.nn.Module, part: torch.nn.Module) -> set[str]:
-    """Names that the tensors of a part have in the whole model."""
-    tensors = {id(t) for t in (*part.parameters(), *part.buffers())}
-    named = (*model.named_parameters(remove_duplicate=False), *model.named_buffers())
-    return {name for name, tensor in named if id(tensor) in tensors}
 
 
 def _check_options(options: EncoderOptions) -> None:

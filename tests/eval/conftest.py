@@ -230,7 +230,7 @@ def open_tiny(tiny: dict[str, Path]) -> OpenTiny:
 
     def opened(model: str | Path, **options: Any) -> TextEncoder:
         folder = tiny[model] if isinstance(model, str) else model
-        return open_encoder(EncoderOptions(model=str(folder), device="cpu", **options))
+        return open_encoder(EncoderOptions(model=str(folder), **{"device": "cpu", **options}))
 
     return opened
 

@@ -302,9 +302,9 @@ def spied(open_tiny: OpenTiny, tmp_path: Path) -> Callable[..., tuple[Any, list[
         seen: list[str] = []
         forward = encoder._forward
 
-        def spy(tokenized: Any, rows: Any) -> Any:
+        def spy(network: Any, tokenized: Any, rows: Any) -> Any:
             seen.extend(rows.tolist())
-            return forward(tokenized, rows)
+            return forward(network, tokenized, rows)
 
         encoder._forward = spy
         return encoder, seen

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from jfinteb.eval.backends import EncoderOptions, TextEncoder, open_encoder
 from jfinteb.eval.backends.parallel import ParallelEncoder
@@ -38,6 +39,23 @@ def test_vectors_in_order_whatever_the_number_of_texts(
     assert np.abs(vectors - one.encode(texts, "query")).max() < 1e-6
     assert two.counts == one.counts
     assert two.spec == one.spec and two.environment == one.environment
+
+
+@pytest.mark.parametrize("device", ["cpu", "auto"])
+def test_processes_on_a_cpu_share_its_cores(
+    device: str, open_tiny: OpenTiny, sentences: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the CPU is only what `auto` comes to; each computes several batches at once."""
+    if torch.cuda.is_available() or torch.backends.mps.is_available():
+        pytest.skip("auto is not the CPU here")
+    monkeypatch.setattr("jfinteb.eval.backends.parallel.cores", lambda: 6)
+    encoder = open_tiny("bert", workers=2, device=device, batch_tokens=64)
+    assert isinstance(encoder, ParallelEncoder)
+    assert encoder._threads() == 3 and not encoder.leaves_cores
+    vectors = encoder.encode(sentences, "query")
+    encoder.close()
+    plain = open_tiny("bert", batch_tokens=64).encode(sentences, "query")
+    assert np.array_equal(vectors, plain)  # one thread a batch, here and there
 
 
 def test_only_what_is_missing_goes_to_the_processes(
