@@ -115,7 +115,7 @@ class DiskStore:
         with self._mended():
             for part in _parts(keys):
                 found |= {key for (key,) in self._select("key", part)}
-        return np.array([key.tobytes() not in found for key in keys], dtype=bool)
+        return np.array([key not in found for key in keys.tolist()], dtype=bool)
 
     def get(self, keys: Keys, dimensions: int) -> tuple[npt.NDArray[np.bool_], Embedded]:
         """See `Store.get`; a row that fails its checksum counts as missing."""
@@ -255,7 +255,7 @@ class DiskStore:
 
 def _parts(keys: Keys) -> Iterator[list[bytes]]:
     for start in range(0, len(keys), _LOOKUP):
-        yield [key.tobytes() for key in keys[start : start + _LOOKUP]]
+        yield keys[start : start + _LOOKUP].tolist()
 
 
 def _cannot_write(error: sqlite3.Error) -> bool:

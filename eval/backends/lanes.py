@@ -24,11 +24,14 @@ _ROOM = 1 << 27  # cost of the pieces of work that are under way
 def lane_count(device: torch.device) -> int:
     """Batches that are computed at once on a device.
 
-    On a CPU as many as there are threads, up to 16. Elsewhere one; also where torch was built with
-    threads that are not OpenMP's, whose number is the whole process's.
+    On a CPU as many as there are threads; beyond 16 two or more threads share one. Elsewhere one;
+    also where torch was built with threads that are not OpenMP's, whose number is the process's.
     """
     own = "ATen parallel backend: OpenMP" in torch.__config__.parallel_info()
-    return min(torch.get_num_threads(), MOST_LANES) if own and device.type == "cpu" else 1
+    if device.type != "cpu" or not own:
+        return 1
+    threads = torch.get_num_threads()
+    return threads // -(-threads // MOST_LANES)
 
 
 class Lanes(Generic[N]):

@@ -97,7 +97,7 @@ def test_threads_are_shared_out_and_those_of_the_caller_stay(threads: Any) -> No
     lanes.close()
 
 
-@pytest.mark.parametrize(("number", "expected"), [(1, 1), (3, 3), (64, 16)])
+@pytest.mark.parametrize(("number", "expected"), [(1, 1), (3, 3), (16, 16), (24, 12), (64, 16)])
 def test_there_are_as_many_lanes_as_threads_and_not_too_many(
     threads: Any, number: int, expected: int
 ) -> None:
