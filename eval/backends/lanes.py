@@ -117,8 +117,13 @@ def _threads_of(count: int) -> ThreadPoolExecutor:
         started.wait()
 
     pool = ThreadPoolExecutor(count, "jfinteb-lane", begin)
-    for _ in range(count):
-        pool.submit(int)
-    started.wait()
-    torch.set_num_threads(before)
+    try:
+        for _ in range(count):
+            pool.submit(int)
+        started.wait()
+    except BaseException:
+        started.abort()  # else those that wait already would wait for ever
+        raise
+    finally:
+        torch.set_num_threads(before)
     return pool
