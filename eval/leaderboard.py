@@ -233,17 +233,15 @@ def _row(label: Label, run: ScoredRun, members: Sequence[str], common: Sequence[
 
 def _order(rows: Sequence[Row]) -> tuple[str, Callable[[Row], tuple[float, str, str, str]]]:
     """By one mean that every row has, else by name: a row without it may be better or worse."""
-    averages_of = {id(row): row.means.get("all") for row in rows}
-    commons = {id(row): row.common for row in rows}
-    told, means = "by name, since no mean is over the same tasks in all rows", None
-    if None not in averages_of.values():
-        told, means = "by average", averages_of
-    elif None not in commons.values():
-        told, means = "by common mean", commons
+    means: dict[str, Callable[[Row], float | None]] = {
+        "by average": lambda row: row.means.get("all"),
+        "by common mean": lambda row: row.common,
+        "by name, since no mean is over the same tasks in all rows": lambda row: 0.0,
+    }
+    told, mean = next((t, m) for t, m in means.items() if None not in map(m, rows))
 
     def place(row: Row) -> tuple[float, str, str, str]:
-        mean = 0.0 if means is None else -(means[id(row)] or 0.0)
-        return mean, row.label.model, str(row.label), row.run.folder
+        return -(mean(row) or 0.0), row.label.model, str(row.label), row.run.folder
 
     return told, place
 

@@ -13,6 +13,7 @@ import json
 import os
 import platform
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
@@ -66,11 +67,11 @@ class Settled(TextEncoder):
         """
         from jfinteb.eval.backends import open_encoder
 
-        encoder = open_encoder(self._options)
-        same = encoder.spec.vector_digest == self.spec.vector_digest
-        if not same or encoder.environment != self.environment:
-            raise ModelError(f"{self.spec.model} has changed while it was used; run again")
-        yield from encoder.stream(strings, missing, role)
+        with closing(open_encoder(self._options)) as encoder:
+            same = encoder.spec.vector_digest == self.spec.vector_digest
+            if not same or encoder.environment != self.environment:
+                raise ModelError(f"{self.spec.model} has changed while it was used; run again")
+            yield from encoder.stream(strings, missing, role)
 
 
 def recall(folder: Path, options: EncoderOptions) -> Settled | None:

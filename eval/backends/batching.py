@@ -21,6 +21,7 @@ T = TypeVar("T")
 BATCH_TOKENS = {"cpu": 1024, "mps": 16384, "cuda": 65536}  # padding included, by kind of device
 _LEAST = 64  # tokens of a batch on a CPU
 _TRIM_EVERY = 32  # batches
+_NO_ROOM = ("out of memory", "can't allocate memory", "not enough memory")
 _ACTIVATION = 1 << 29  # bytes of a batch's widest activation on an accelerator
 
 
@@ -106,10 +107,7 @@ class Fitting:
 
 def _is_out_of_memory(error: RuntimeError) -> bool:
     """Torch has a class for it on CUDA, and words elsewhere."""
-    words = str(error)
-    told = (
-        "out of memory" in words or "can't allocate memory" in words or "not enough memory" in words
-    )
+    told = any(words in str(error) for words in _NO_ROOM)
     return told or isinstance(error, torch.OutOfMemoryError)
 
 

@@ -11,13 +11,13 @@ from typing import Generic, TypeVar
 
 import torch
 
-__all__ = ["MOST_LANES", "Lanes", "lane_count"]
+__all__ = ["Lanes", "lane_count", "lanes_of"]
 
 N = TypeVar("N")
 T = TypeVar("T")
 W = TypeVar("W")
 
-MOST_LANES = 16  # every one has activations of its own, and Python lets one at a time through
+_MOST = 16  # every one has activations of its own, and Python lets one at a time through
 _ROOM = 1 << 27  # cost of the pieces of work that are under way
 
 
@@ -30,8 +30,12 @@ def lane_count(device: torch.device) -> int:
     own = "ATen parallel backend: OpenMP" in torch.__config__.parallel_info()
     if device.type != "cpu" or not own:
         return 1
-    threads = torch.get_num_threads()
-    return threads // -(-threads // MOST_LANES)
+    return lanes_of(torch.get_num_threads())
+
+
+def lanes_of(threads: int) -> int:
+    """Lanes that so many threads make: 16 at most, of equally many threads each."""
+    return threads // -(-threads // _MOST)
 
 
 class Lanes(Generic[N]):

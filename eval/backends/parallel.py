@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from jfinteb.eval.backends.base import Embedded, EncoderOptions, Flags, Rows, TextEncoder
-from jfinteb.eval.backends.lanes import MOST_LANES
+from jfinteb.eval.backends.lanes import lanes_of
 from jfinteb.eval.backends.transformers import TransformersEncoder, device_of
 from jfinteb.eval.encoder import ModelError
 from jfinteb.loaders.errors import JfintebError
@@ -105,7 +105,7 @@ class ParallelEncoder(TextEncoder):
         assert self._pool is not None
         lengths = self._whole.lengths(strings, role)
         todo = self._whole.units(lengths, strings, missing)
-        at_once = min(self._threads() or 1, MOST_LANES)
+        at_once = lanes_of(self._threads() or 1)
         size = 4 * at_once if at_once > 1 else 1  # batches of which a worker computes some at once
         waiting: dict[Future[list[Embedded]], list[Rows]] = {}
         try:

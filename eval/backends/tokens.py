@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def length_limit(
     return min((int(n) for n in limits if n and 0 < n < _UNLIMITED), default=None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tokenized:
     """Model inputs of n strings, end to end in flat arrays.
 
@@ -55,6 +56,11 @@ class Tokenized:
     lengths: npt.NDArray[np.int64]
     truncated: npt.NDArray[np.bool_]
 
+    @cached_property
+    def starts(self) -> npt.NDArray[np.int64]:
+        """Where the tokens of each string begin, shape (n,); worked out once for all batches."""
+        return np.cumsum(self.lengths) - self.lengths
+
     def batch(
         self, rows: npt.NDArray[np.intp], pad_values: Mapping[str, int]
     ) -> dict[str, torch.Tensor]:
@@ -63,7 +69,7 @@ class Tokenized:
         Padding stands on the right for every model: positions then begin at 0 for every text, and
         pooling goes by masks, so that a text's vector does not depend on its batch.
         """
-        starts = (np.cumsum(self.lengths) - self.lengths)[rows, None]
+        starts = self.starts[rows, None]
         lengths = self.lengths[rows, None]
         steps = np.arange(lengths.max())
         attended = steps < lengths

@@ -185,7 +185,8 @@ class TransformersEncoder(TextEncoder):
         self.check_files()
         self.notes += notes
         self._accepted = accepted(network)
-        stop_by(network, self._stopped)
+        if self.device.type == "cpu":
+            stop_by(network, self._stopped)
         self._loaded = network.to(self.device).eval()
 
     def close(self) -> None:
@@ -266,7 +267,7 @@ class TransformersEncoder(TextEncoder):
     def _networks(self, count: int) -> list[Any]:
         """What computes: as many as asked for, which may do so at once, or fewer."""
         assert self._loaded is not None
-        return list(twins(self._loaded, count))
+        return twins(self._loaded, count)
 
     def _computed(self, tokenized: Tokenized, network: Any, rows: Rows) -> Embedded:
         return self._fetched(tokenized, rows, self._launch(network, tokenized, rows))
